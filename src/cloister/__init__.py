@@ -1,0 +1,61 @@
+"""cloister: use sensitive data without exposing the people in it.
+
+Names are loaded when they are first used, so that ``import cloister`` stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from cloister._version import __version__
+
+if TYPE_CHECKING:
+    from cloister.core.guarantees import (
+        Adjacency as Adjacency,
+        ApproxDP as ApproxDP,
+        KAnonymity as KAnonymity,
+        LDiversity as LDiversity,
+        LocalDP as LocalDP,
+        NoGuarantee as NoGuarantee,
+        PureDP as PureDP,
+        RenyiDP as RenyiDP,
+        TCloseness as TCloseness,
+        ZeroConcentratedDP as ZeroConcentratedDP,
+    )
+    from cloister.errors import CloisterError as CloisterError, CloisterWarning as CloisterWarning
+
+_HOMES = {
+    "cloister.core.guarantees": (
+        "Adjacency",
+        "ApproxDP",
+        "KAnonymity",
+        "LDiversity",
+        "LocalDP",
+        "NoGuarantee",
+        "PureDP",
+        "RenyiDP",
+        "TCloseness",
+        "ZeroConcentratedDP",
+    ),
+    "cloister.errors": ("CloisterError", "CloisterWarning"),
+}
+_WHERE = {name: home for home, names in _HOMES.items() for name in names}
+_PACKAGES = ("accounting", "data", "mechanisms", "testing")
+
+__all__ = ["__version__", *_WHERE, *_PACKAGES]  # noqa: PLE0604  # names come from the table above
+
+
+def __getattr__(name: str) -> Any:  # any public object
+    if name in _WHERE:
+        value = getattr(importlib.import_module(_WHERE[name]), name)
+    elif name in _PACKAGES:
+        value = importlib.import_module(f"cloister.{name}")
+    else:
+        raise AttributeError(f"module 'cloister' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

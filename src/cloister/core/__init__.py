@@ -1,0 +1,1 @@
+"""What every capability stands on: guarantees, results, randomness, exact numbers, validation, registry."""

@@ -1,0 +1,148 @@
+"""Exact numbers: rationals everywhere, and directed bounds where a number is irrational.
+
+A float that a person typed is read as the shortest decimal that prints the same: ``0.1`` is 1/10, so ten
+spends of ``0.1`` fit a budget of ``1``. That rational is what is charged *and* what calibrates the noise, so the
+reading cannot weaken a guarantee. A float that came out of a computation is bounded with `upper` or `lower`.
+
+Irrational values (exponentials, logarithms, roots) are never rounded to nearest: each function returns a rational
+that is certainly at most, or certainly at least, the true value. `decimal` rounds ``exp`` and ``ln`` correctly
+(within half a unit in the last place), so widening its answer by one unit gives a proof, not a hope.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from fractions import Fraction
+from numbers import Rational
+from typing import TypeAlias
+
+from cloister.errors import ParameterError, ParameterTypeError
+
+Number: TypeAlias = "int | float | str | Decimal | Fraction"
+"""What people may write for a number; everything becomes a `Fraction`."""
+
+DIGITS = 40
+"""Significant digits of directed bounds unless told otherwise."""
+
+_LARGEST_EXPONENT = 20_000
+
+
+def number(value: object, *, name: str = "value") -> Fraction:
+    """Return the finite rational that a person meant by a value.
+
+    >>> number(0.1), number("1/3"), number(2)
+    (Fraction(1, 10), Fraction(1, 3), Fraction(2, 1))
+    """
+    if isinstance(value, bool):
+        raise ParameterTypeError(f"{name} is a truth value.", fix=f"give {name} as a number.")
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    try:
+        return Fraction(value if isinstance(value, str | Decimal) else repr(float(value)))  # type: ignore[arg-type]  # float() decides
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise ParameterError(f"{name} is not a finite number.", fix=f"give {name} as a finite number.") from None
+    except TypeError:
+        raise ParameterTypeError(f"{name} is not a number.", fix=f"give {name} as a number.") from None
+
+
+def upper(value: float, *, units: int = 4) -> Fraction:
+    """Return a rational above a computed float, at least ``units`` units in the last place away."""
+    return Fraction(value) + units * Fraction(math.ulp(value))
+
+
+def lower(value: float, *, units: int = 4) -> Fraction:
+    """Return a rational below a computed float, at least ``units`` units in the last place away."""
+    return Fraction(value) - units * Fraction(math.ulp(value))
+
+
+def float_above(value: Fraction) -> float:
+    """Return the smallest float that is not below a rational."""
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def float_below(value: Fraction) -> float:
+    """Return the largest float that is not above a rational."""
+    near = float(value)
+    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
+
+
+def exp_bounds(exponent: Fraction, *, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
+    """Return rationals (low, high) with ``low <= exp(exponent) <= high``."""
+    if exponent == 0:
+        return Fraction(1), Fraction(1)
+    if exponent > _LARGEST_EXPONENT:
+        raise ParameterError("An exponential is too large.", fix=f"keep exponents below {_LARGEST_EXPONENT}.")
+    if exponent < -_LARGEST_EXPONENT:
+        return Fraction(0), exp_bounds(Fraction(-_LARGEST_EXPONENT), digits=digits)[1]
+    low, high = _decimal_bounds(exponent, digits + _magnitude(exponent))
+    context = _context(digits)
+    return _widen(context.exp(low), context)[0], _widen(context.exp(high), context)[1]
+
+
+def log_bounds(value: Fraction, *, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
+    """Return rationals (low, high) with ``low <= ln(value) <= high``, for a positive value."""
+    if value <= 0:
+        raise ParameterError("A logarithm needs a positive number.", fix="give a number above 0.")
+    if value == 1:
+        return Fraction(0), Fraction(0)
+    low, high = _decimal_bounds(value, 2 * digits)
+    context = _context(digits)
+    return _widen(context.ln(low), context)[0], _widen(context.ln(high), context)[1]
+
+
+def sqrt_bounds(value: Fraction, *, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
+    """Return rationals (low, high) with ``low <= sqrt(value) <= high``; equal when the root is rational."""
+    if value < 0:
+        raise ParameterError("A square root needs a number that is not negative.", fix="give a number >= 0.")
+    shift = max(0, digits + (len(str(value.denominator)) - len(str(value.numerator))) // 2 + 1)
+    scale = 10**shift * value.denominator
+    root = math.isqrt(value.numerator * value.denominator * 10 ** (2 * shift))
+    low = Fraction(root, scale)
+    return (low, low) if low * low == value else (low, Fraction(root + 1, scale))
+
+
+def power_of_two_below(value: Fraction) -> Fraction:
+    """Return the largest power of two that is not above a positive rational.
+
+    >>> power_of_two_below(Fraction(5)), power_of_two_below(Fraction(1, 3))
+    (Fraction(4, 1), Fraction(1, 4))
+    """
+    if value <= 0:
+        raise ParameterError("A power of two below a number needs a positive number.", fix="give a number above 0.")
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    candidate = Fraction(2) ** exponent
+    return candidate if candidate <= value else candidate / 2
+
+
+def ceil_div(value: Fraction, step: Fraction) -> int:
+    """Return the smallest integer n with ``n * step >= value``."""
+    return math.ceil(value / step)
+
+
+def text(value: Fraction) -> str:
+    """Return a rational as text that `number` reads back exactly."""
+    return str(value)
+
+
+def _context(digits: int) -> Context:
+    return Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+
+
+def _magnitude(value: Fraction) -> int:
+    return len(str(abs(value.numerator) // value.denominator))
+
+
+def _decimal_bounds(value: Fraction, digits: int) -> tuple[Decimal, Decimal]:
+    """Return decimals of ``digits`` digits below and above a rational."""
+    context = _context(digits)
+    quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    if Fraction(quotient) == value:
+        return quotient, quotient
+    return context.next_minus(quotient), context.next_plus(quotient)
+
+
+def _widen(value: Decimal, context: Context) -> tuple[Fraction, Fraction]:
+    low, high = context.next_minus(value), context.next_plus(value)
+    return Fraction(max(low, Decimal(0)) if value >= 0 else low), Fraction(high)

@@ -1,0 +1,229 @@
+"""Every deliberate exception and warning of cloister.
+
+The tree (indented names inherit; names in brackets are also bases)::
+
+    CloisterError
+        ParameterError (ValueError)         a parameter is out of range or malformed
+            MissingBoundsError              public bounds or categories are needed
+        ParameterTypeError (TypeError)      a parameter has the wrong type
+        UnsafeMechanismError (ValueError)   the method asked for is not private
+        SchemaError (ValueError)            a schema or hierarchy is incomplete or contradictory
+            UnconfirmedSchemaError          guesses have not been confirmed
+            UnknownColumnError              a column is not in the schema
+            HierarchyError                  a generalization hierarchy is broken
+        DataError                           data could not be read or is not usable
+            SourceNotFoundError             no such file, table or server
+        AccountingError
+            BudgetExceededError             a release would spend more than is left
+            UnsupportedEventError           this accountant does not know that event
+        LedgerError
+            LedgerDamagedError              the hash chain or the file is broken
+            LedgerVersionError              written by another version
+            LedgerUnreachableError          the database does not answer
+            AccountMismatchError            opened with another budget, unit or relation
+            UnknownAccountError             no such dataset in the ledger
+        MissingExtraError (ImportError)     an optional package is not installed
+        InternalError                       a bug in cloister
+    CloisterWarning (UserWarning)
+        SeededRandomnessWarning             randomness is predictable, nothing is private
+        PrivacyParameterWarning             legal, but weaker than most people want
+        DataWarning                         data was repaired on reading
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from fractions import Fraction
+
+__all__ = [
+    "AccountMismatchError",
+    "AccountingError",
+    "BudgetExceededError",
+    "CloisterError",
+    "CloisterWarning",
+    "DataError",
+    "DataWarning",
+    "HierarchyError",
+    "InternalError",
+    "LedgerDamagedError",
+    "LedgerError",
+    "LedgerUnreachableError",
+    "LedgerVersionError",
+    "MissingBoundsError",
+    "MissingExtraError",
+    "ParameterError",
+    "ParameterTypeError",
+    "PrivacyParameterWarning",
+    "SchemaError",
+    "SeededRandomnessWarning",
+    "SourceNotFoundError",
+    "UnconfirmedSchemaError",
+    "UnknownAccountError",
+    "UnknownColumnError",
+    "UnsafeMechanismError",
+    "UnsupportedEventError",
+    "did_you_mean",
+]
+
+
+class CloisterError(Exception):
+    """Something that the caller can mend: what is wrong, and a fix to type or a person to ask."""
+
+    def __init__(self, problem: str, *, fix: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.problem}\n\nFix: {self.fix}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the error as JSON-ready values."""
+        return {
+            "schema": "cloister.error/1",
+            "error": type(self).__name__,
+            "problem": self.problem,
+            "fix": self.fix,
+        }
+
+
+class ParameterError(CloisterError, ValueError):
+    """A parameter is out of range or malformed."""
+
+
+class MissingBoundsError(ParameterError):
+    """Public bounds or categories are needed and may not be read from the data."""
+
+
+class ParameterTypeError(CloisterError, TypeError):
+    """A parameter has the wrong type."""
+
+
+class UnsafeMechanismError(CloisterError, ValueError):
+    """The method asked for does not give the guarantee that people expect of it."""
+
+
+class SchemaError(CloisterError, ValueError):
+    """A schema or hierarchy is incomplete or contradictory."""
+
+
+class UnconfirmedSchemaError(SchemaError):
+    """Guessed bounds, categories or roles have not been confirmed by a person."""
+
+
+class UnknownColumnError(SchemaError):
+    """A column is not in the schema."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = list(known)
+        listing = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+        super().__init__(
+            f'There is no column "{name}".{did_you_mean(name, names)}',
+            fix=f"use one of the schema's columns: {listing}.",
+        )
+        self.name = name
+
+
+class HierarchyError(SchemaError):
+    """A generalization hierarchy is broken or does not cover a value."""
+
+
+class DataError(CloisterError):
+    """Data could not be read, or is not usable as it is."""
+
+
+class SourceNotFoundError(DataError):
+    """No such file, table or server."""
+
+
+class AccountingError(CloisterError):
+    """Privacy losses could not be added up."""
+
+
+class BudgetExceededError(AccountingError):
+    """A release would spend more than what is left."""
+
+    def __init__(
+        self,
+        *,
+        requested: Fraction,
+        remaining: Fraction,
+        measure: str = "epsilon",
+        whose: str = "",
+        fix: str = "",
+    ) -> None:
+        left = float(remaining)
+        super().__init__(
+            f"This release needs {measure} {float(requested):g}, but only {left:g} is left{whose}.",
+            fix=fix or f"ask for {measure} <= {left:g}, or have the data owner raise the budget.",
+        )
+        self.requested, self.remaining, self.measure = requested, remaining, measure
+
+
+class UnsupportedEventError(AccountingError):
+    """This accountant does not know that event, and does not guess."""
+
+
+class LedgerError(CloisterError):
+    """The budget ledger could not do what was asked."""
+
+
+class LedgerDamagedError(LedgerError):
+    """The hash chain or the file is broken."""
+
+
+class LedgerVersionError(LedgerError):
+    """The ledger was written by another version of cloister."""
+
+
+class LedgerUnreachableError(LedgerError):
+    """The ledger's database does not answer."""
+
+
+class AccountMismatchError(LedgerError):
+    """An account was opened with another budget, unit or neighbor relation than it has."""
+
+
+class UnknownAccountError(LedgerError):
+    """The ledger has no account for that dataset."""
+
+
+class MissingExtraError(CloisterError, ImportError):
+    """An optional package is not installed."""
+
+    def __init__(self, *, what: str, package: str, extra: str) -> None:
+        super().__init__(f"{what} need {package}.", fix=f'pip install "cloister[{extra}]"')
+        self.package, self.extra = package, extra
+
+
+class InternalError(CloisterError):
+    """An assumption inside cloister is broken."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"This is a bug in cloister: {problem}",
+            fix="please report it with the steps that led here; do not use the result.",
+        )
+
+
+class CloisterWarning(UserWarning):
+    """The base of every warning of cloister."""
+
+
+class SeededRandomnessWarning(CloisterWarning):
+    """Randomness is predictable: for tests only, nothing made with it is private."""
+
+
+class PrivacyParameterWarning(CloisterWarning):
+    """A privacy parameter is legal but weaker than most people want."""
+
+
+class DataWarning(CloisterWarning):
+    """Data was repaired on reading, for example a duplicate column name."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint with the nearest public name, or an empty string."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f' Did you mean "{near[0]}"?' if near else ""

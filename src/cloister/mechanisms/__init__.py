@@ -1,0 +1,1 @@
+"""Noise and selection with exact guarantees."""

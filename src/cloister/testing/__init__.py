@@ -1,0 +1,1 @@
+"""Tools to test private algorithms: statistics, exact probabilities, laws, golden examples, a zoo of bugs."""

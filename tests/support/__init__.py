@@ -1,0 +1,1 @@
+"""What the tests share: outside tools, servers and data sets."""
