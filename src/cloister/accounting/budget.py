@@ -1,7 +1,7 @@
 """A budget, and what a release takes from it, in exact arithmetic.
 
 A budget is counted either in (epsilon, delta), where losses add up by basic composition, or in (rho, delta), where they
-add up as zero-concentrated differential privacy (Bun and Steinke 2016), which is tighter for many small releases. Both sums
+add up as zero-concentrated differential privacy (Bun and Steinke 2016), tighter for many small releases. Both sums
 stay valid when every release is chosen after seeing the answers before it, so either may be used as a filter.
 """
 
