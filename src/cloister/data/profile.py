@@ -1,4 +1,4 @@
-"""What an engine tells about one column so that a schema can be proposed. Profiles are private data: never print them."""
+"""What an engine tells about one column, so that a schema can be proposed. Profiles are private: never print them."""
 
 from __future__ import annotations
 
