@@ -1,0 +1,178 @@
+"""What every mechanism offers, and the answer that it gives.
+
+A mechanism is a frozen value that knows only public numbers. `Mechanism.release` is the one place where a private
+value goes in; the answer that comes out carries the guarantee, the event for the accountants and the margin of error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.accounting.events import Event
+from cloister.core.guarantees import DifferentialPrivacy, Guarantee
+from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
+from cloister.core.registry import Registry
+from cloister.core.result import Result
+from cloister.errors import ParameterError, ParameterTypeError
+
+Value: TypeAlias = "int | float | NDArray[np.int64] | NDArray[np.float64]"
+
+mechanisms: Registry[type[Any]] = Registry("mechanism")
+"""Every mechanism by name."""
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Something that turns a private value into a private answer."""
+
+    name: ClassVar[str]
+
+    @property
+    def guarantee(self) -> DifferentialPrivacy:
+        """Return what a release promises."""
+        ...
+
+    @property
+    def event(self) -> Event:
+        """Return what a release is for the accountants."""
+        ...
+
+    def release(self, value: Any, *, random_state: RandomState = None) -> Any:
+        """Return a private answer about a private value."""
+        ...
+
+
+@runtime_checkable
+class AdditiveNoise(Protocol):
+    """A mechanism that adds noise of a known law to each coordinate."""
+
+    @property
+    def standard_deviation(self) -> float:
+        """Return the standard deviation of the noise on one coordinate."""
+        ...
+
+    def margin(self, confidence: object = 0.95) -> float:
+        """Return the half-width that covers the noise on one coordinate with a probability."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyAnswer(Result):
+    """A number, or a vector of numbers, with noise of a known size."""
+
+    schema: ClassVar[str] = "cloister.answer/1"
+
+    value: Value
+    mechanism: AdditiveNoise = field(repr=False)
+    event: Event = field(repr=False)
+
+    def margin(self, confidence: object = 0.95) -> float:
+        """Return the half-width that covers the error of one coordinate with a probability."""
+        return self.mechanism.margin(confidence)
+
+    def interval(self, confidence: object = 0.95) -> tuple[Any, Any]:
+        """Return (low, high), each of the shape of the value."""
+        margin = self.margin(confidence)
+        return self.value - margin, self.value + margin
+
+    def __str__(self) -> str:
+        margin = self.margin()
+        shown = _shown(self.value, margin)
+        return f"{shown} ± {_digits(margin, margin)} (95%), {self.guarantee.brief()}"
+
+    def _fields(self) -> dict[str, Any]:
+        value = self.value.tolist() if isinstance(self.value, np.ndarray) else self.value
+        return {
+            "value": value,
+            "margin": {"confidence": 0.95, "half_width": self.margin()},
+            "standard_deviation": self.mechanism.standard_deviation,
+            "mechanism": repr(self.mechanism),
+            "event": self.event.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection(Result):
+    """The element that was chosen; scores stay inside."""
+
+    schema: ClassVar[str] = "cloister.selection/1"
+
+    index: int
+    choice: Any
+    event: Event = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.choice}, {self.guarantee.brief()}"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"index": self.index, "choice": self.choice, "event": self.event.to_dict()}
+
+
+def open_source(random_state: RandomState, guarantee: Guarantee) -> tuple[RandomSource, Any]:
+    """Return the random source and the guarantee, tainted where the source is predictable."""
+    source = random_source(random_state)
+    return source, guarantee.with_caveat(*caveats_of(source))
+
+
+def private_integers(value: object) -> NDArray[np.int64]:
+    """Return a private value as an array of integers that leave room for noise; never quotes it.
+
+    Values beyond 2**62 are clamped, which cannot increase the distance between neighbors.
+    """
+    array: NDArray[Any] = np.asarray(value)
+    if array.dtype == object:
+        array = _from_python_integers(array)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ParameterTypeError(
+            "Integer noise needs a whole number or an array of them.",
+            fix="pass an int or an integer array; for real numbers use the Laplace or Gaussian mechanism.",
+        )
+    return np.asarray(np.clip(array, -(2**62), 2**62), dtype=np.int64)
+
+
+def _from_python_integers(array: NDArray[Any]) -> NDArray[Any]:
+    if not all(isinstance(item, int) and not isinstance(item, bool) for item in array.flat):
+        return array
+    return np.asarray(np.clip(array, -(2**62), 2**62), dtype=np.int64)
+
+
+def private_reals(value: object, *, dimensions: int) -> NDArray[np.float64]:
+    """Return a private value as finite floats of the declared length; never quotes it."""
+    array = np.asarray(value)
+    if not (np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)):
+        raise ParameterTypeError("The value is not a number or an array of numbers.", fix="pass numbers.")
+    array = array.astype(np.float64)
+    if array.size != dimensions:
+        raise ParameterError(
+            f"The value has {array.size} coordinates, but the mechanism was made for {dimensions}.",
+            fix=f"pass dimensions={array.size} when you make the mechanism.",
+        )
+    if not np.isfinite(array).all():
+        raise ParameterError(
+            "The value is not finite.", fix="clamp values to public bounds and drop missing ones before adding noise."
+        )
+    return array
+
+
+def unwrap(array: NDArray[Any]) -> Any:
+    """Return a Python number for a scalar, the array itself otherwise."""
+    return array.item() if array.ndim == 0 else array
+
+
+def _shown(value: Any, margin: float) -> str:
+    if isinstance(value, np.ndarray):
+        first = ", ".join(_digits(item, margin) for item in value.flat[:6])
+        return f"[{first}, ...]" if value.size > 6 else f"[{first}]"
+    return _digits(value, margin)
+
+
+def _digits(value: float, margin: float) -> str:
+    """Return a number with as many decimals as its margin of error deserves."""
+    if isinstance(value, int | np.integer) or margin >= 100:
+        return f"{float(value):,.0f}"
+    decimals = 1 if margin == 0 else max(0, 1 - int(np.floor(np.log10(margin))))
+    return f"{float(value):,.{min(decimals, 12)}f}"

@@ -1,0 +1,67 @@
+"""The lattice on which noise is added: multiples of a public power of two.
+
+A real query is rounded to the lattice, integer noise is added to the number of steps, and the sum is scaled back. Rounding
+one number is monotone and commutes with whole steps, so neighbors at most s apart stay within ceil(s/g) steps. With
+d coordinates each can gain up to one step: at most s/g + d steps in L1 and s/g + sqrt(d) in L2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.core import exact, validation
+from cloister.errors import ParameterError
+
+_STEPS_PER_SCALE = 2**20
+_LARGEST_STEP = float(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """Multiples of a granularity."""
+
+    granularity: Fraction
+
+    def steps(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return values as whole steps; scaling by a power of two is exact, and clamping cannot increase distances."""
+        scaled = np.ldexp(values, -self._exponent)
+        return np.asarray(np.rint(np.clip(scaled, -_LARGEST_STEP, _LARGEST_STEP)), dtype=np.int64)
+
+    def values(self, steps: NDArray[Any]) -> NDArray[np.float64]:
+        """Return steps as values; rounding here touches only what is already private."""
+        return np.ldexp(steps.astype(np.float64), self._exponent)
+
+    @property
+    def _exponent(self) -> int:
+        return self.granularity.numerator.bit_length() - self.granularity.denominator.bit_length()
+
+
+def choose_granularity(given: object | None, *, scale: Fraction, sensitivity: Fraction, dimensions: int) -> Fraction:
+    """Return a given granularity if it is a power of two, else one that costs at most a thousandth of the noise."""
+    if given is None:
+        finest = min(scale, sensitivity) / _STEPS_PER_SCALE
+        return exact.power_of_two_below(min(finest, sensitivity / (2**10 * dimensions)))
+    granularity = validation.check_positive(given, name="granularity")
+    if exact.power_of_two_below(granularity) != granularity:
+        near = float(exact.power_of_two_below(granularity))
+        raise ParameterError("The granularity must be a power of two.", fix=f"use granularity={near:g}.")
+    return granularity
+
+
+def steps_apart_l1(sensitivity: Fraction, granularity: Fraction, dimensions: int) -> int:
+    """Return how many steps neighbors are apart at most, in L1, after rounding."""
+    if dimensions == 1:
+        return exact.ceil_div(sensitivity, granularity)
+    return int(sensitivity / granularity) + dimensions
+
+
+def steps_apart_l2(sensitivity: Fraction, granularity: Fraction, dimensions: int) -> Fraction:
+    """Return how many steps neighbors are apart at most, in L2, after rounding."""
+    if dimensions == 1:
+        return Fraction(exact.ceil_div(sensitivity, granularity))
+    return sensitivity / granularity + exact.sqrt_bounds(Fraction(dimensions))[1]

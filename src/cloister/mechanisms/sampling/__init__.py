@@ -1,0 +1,1 @@
+"""Exact, vectorised samplers. Floating point never decides an outcome."""
