@@ -132,12 +132,10 @@ class DiscreteGaussianEvent(Event):
     kind: ClassVar[str] = "discrete_gaussian"
     squared_sigma: Fraction
     squared_sensitivity: Fraction
-    dimensions: int = 1
 
     def __post_init__(self) -> None:
         _positive(self, "squared_sigma")
         _positive(self, "squared_sensitivity")
-        object.__setattr__(self, "dimensions", validation.check_count(self.dimensions, name="dimensions", at_least=1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """The exact privacy of Gaussian noise (Balle and Wang 2018; Dong, Roth and Su 2022).
 
 Noise of ``sigma = m * sensitivity`` is (epsilon, delta)-private exactly when
-``delta >= Phi(mu/2 - epsilon/mu) - exp(epsilon) * Phi(-mu/2 - epsilon/mu)`` with ``mu = 1/m``. The float evaluation works in
-logarithms; each result is widened by far more than its rounding error, towards more loss.
+``delta >= Phi(mu/2 - epsilon/mu) - exp(epsilon) * Phi(-mu/2 - epsilon/mu)`` with ``mu = 1/m``. The float evaluation
+works in logarithms; each result is widened by far more than its rounding error, towards more loss.
 """
 
 from __future__ import annotations

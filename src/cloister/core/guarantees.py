@@ -453,6 +453,8 @@ def _encode(value: Any) -> Any:  # a field's value of any type
     match value:
         case Fraction():
             return exact.text(value)
+        case Adjacency():
+            return str(value)
         case tuple():
             return [_encode(item) for item in value]
         case Caveat():

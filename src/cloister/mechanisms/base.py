@@ -90,7 +90,7 @@ class NoisyAnswer(Result):
             "value": value,
             "margin": {"confidence": 0.95, "half_width": self.margin()},
             "standard_deviation": self.mechanism.standard_deviation,
-            "mechanism": repr(self.mechanism),
+            "mechanism": type(self.mechanism).__name__,
             "event": self.event.to_dict(),
         }
 

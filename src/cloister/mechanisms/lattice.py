@@ -1,8 +1,8 @@
 """The lattice on which noise is added: multiples of a public power of two.
 
-A real query is rounded to the lattice, integer noise is added to the number of steps, and the sum is scaled back. Rounding
-one number is monotone and commutes with whole steps, so neighbors at most s apart stay within ceil(s/g) steps. With
-d coordinates each can gain up to one step: at most s/g + d steps in L1 and s/g + sqrt(d) in L2.
+A real query is rounded to the lattice, integer noise is added to the number of steps, and the sum is scaled back.
+Rounding one number is monotone and commutes with whole steps, so neighbors at most s apart stay within ceil(s/g) steps.
+With d coordinates each can gain up to one step: at most s/g + d steps in L1 and s/g + sqrt(d) in L2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Lattice:
 
     def steps(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return values as whole steps; scaling by a power of two is exact, and clamping cannot increase distances."""
-        scaled = np.ldexp(values, -self._exponent)
+        with np.errstate(over="ignore", under="ignore"):
+            scaled = np.ldexp(values, -self._exponent)
         return np.asarray(np.rint(np.clip(scaled, -_LARGEST_STEP, _LARGEST_STEP)), dtype=np.int64)
 
     def values(self, steps: NDArray[Any]) -> NDArray[np.float64]:

@@ -49,11 +49,11 @@ class Inversion:
         if self._table.size:
             undecided |= self._table[np.maximum(draws - 1, 0)] == words
         for index in np.flatnonzero(undecided):
-            draws[index] = self._extend(source, int(words[index]))
+            draws[index] = self.decide(source, int(words[index]))
         return draws
 
-    def _extend(self, source: RandomSource, value: int) -> int:
-        """Decide one draw whose first word fell into the cell of a threshold, or into the last cell."""
+    def decide(self, source: RandomSource, value: int) -> int:
+        """Return the draw whose uniform number starts with a word, taking further words until it is certain."""
         bits = WORD
         while True:
             value = (value << WORD) | int(source.words(1)[0])

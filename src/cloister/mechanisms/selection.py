@@ -1,0 +1,177 @@
+"""Choosing one of several public candidates by a private score.
+
+Four methods behind one call, all epsilon-private, for scores that a neighbor moves by at most ``score_sensitivity``:
+
+- ``permute_and_flip`` (McKenna and Sheldon 2020), the default: never worse than the exponential mechanism;
+- ``exponential`` (McSherry and Talwar 2007): ``Pr[r]`` proportional to exp(epsilon * score / (2 * sensitivity));
+- ``gumbel``: the largest score with Gumbel noise, in law the exponential mechanism and drawn as such;
+- ``laplace_max``: the largest score with discrete Laplace noise, ties going to the first.
+
+The factor 2 is dropped for *monotone* scores, which one change moves all in the same direction, such as counts
+under add/remove. Candidates must be known without looking at the data: taking them from the data reveals rare ones.
+Only the chosen candidate is released; its score would cost extra.
+
+Privacy: the first three have the published proofs and are drawn exactly from the scores as given. ``laplace_max``: fix
+the noise of the others; a neighbor moves the lead that the winner needs by at most 2s steps (s if monotone), and the
+discrete Laplace tail falls by at most exp(epsilon) over that many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.accounting.events import Event, PureEvent
+from cloister.core import exact, random, validation
+from cloister.core.guarantees import Adjacency, PureDP
+from cloister.core.random import RandomSource, RandomState
+from cloister.errors import ParameterError, ParameterTypeError
+from cloister.mechanisms.base import Selection, mechanisms, open_source
+from cloister.mechanisms.lattice import Lattice
+from cloister.mechanisms.sampling.categorical import draw_exponential_weights
+from cloister.mechanisms.sampling.comparison import toss_exponentials
+from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
+from cloister.mechanisms.sampling.fixed import Interval
+
+METHODS = ("permute_and_flip", "exponential", "gumbel", "laplace_max")
+_STEPS_PER_SENSITIVITY = 2**20
+
+
+@mechanisms.register("select")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Select:
+    """A private choice of one of several public candidates.
+
+    >>> sports = Select(candidates=["football", "tennis"], score_sensitivity=1, epsilon=1, monotone=True)
+    >>> sports.release([49, 2]).choice
+    'football'
+    """
+
+    candidates: tuple[Any, ...]
+    score_sensitivity: Fraction
+    epsilon: Fraction
+    monotone: bool = False
+    method: str = "permute_and_flip"
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    unit: str = "row"
+
+    def __post_init__(self) -> None:
+        _check_candidates(self.candidates)
+        object.__setattr__(self, "candidates", tuple(self.candidates))
+        sensitivity = validation.check_positive(self.score_sensitivity, name="score_sensitivity")
+        object.__setattr__(self, "score_sensitivity", sensitivity)
+        object.__setattr__(self, "epsilon", validation.check_epsilon(self.epsilon))
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        validation.check_choice(self.method, name="method", allowed=METHODS)
+
+    @property
+    def guarantee(self) -> PureDP:
+        """Return what a release promises."""
+        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency, unit=self.unit)
+
+    @property
+    def event(self) -> Event:
+        """Return what a release is for the accountants."""
+        return PureEvent(epsilon=self.epsilon)
+
+    @property
+    def rate(self) -> Fraction:
+        """Return by how much the exponent grows per point of score."""
+        return self.epsilon / ((1 if self.monotone else 2) * self.score_sensitivity)
+
+    def probabilities(self, scores: object) -> NDArray[np.float64]:
+        """Return the probability of each candidate under the exponential mechanism: private, for tests and teaching."""
+        exponents = float(self.rate) * (self._scores(scores) - self._scores(scores).max())
+        weights = np.exp(exponents)
+        return np.asarray(weights / weights.sum())
+
+    def shortfall(self, probability: object = 0.05) -> float:
+        """Return how far below the best score the choice can be, except with a probability: ln(count/p) / rate."""
+        beyond = validation.check_confidence(probability)
+        return math.log(len(self.candidates) / float(beyond)) / float(self.rate)
+
+    def release(self, scores: object, *, random_state: RandomState = None) -> Selection:
+        """Return one candidate, chosen by private scores given in the order of the candidates."""
+        source, guarantee = open_source(random_state, self.guarantee)
+        values = self._scores(scores)
+        match self.method:
+            case "permute_and_flip":
+                index = self._permute_and_flip(source, values)
+            case "laplace_max":
+                index = self._laplace_max(source, values)
+            case _:
+                index = draw_exponential_weights(source, values, self.rate)
+        return Selection(index=index, choice=self.candidates[index], guarantee=guarantee, event=self.event)
+
+    def _scores(self, scores: object) -> NDArray[np.float64]:
+        array: NDArray[Any] = np.asarray(scores)
+        if array.shape != (len(self.candidates),):
+            raise ParameterError(
+                f"There are {len(self.candidates)} candidates, but the scores have another shape.",
+                fix="pass one score for each candidate, in the same order.",
+            )
+        if np.issubdtype(array.dtype, np.integer):
+            array = np.clip(array, -(2**53), 2**53)
+        elif not np.issubdtype(array.dtype, np.floating):
+            raise ParameterTypeError("The scores are not numbers.", fix="pass an array of numbers.")
+        values = array.astype(np.float64)
+        if not np.isfinite(values).all():
+            raise ParameterError("A score is not finite.", fix="score every candidate with a finite number.")
+        return values
+
+    def _permute_and_flip(self, source: RandomSource, scores: NDArray[np.float64]) -> int:
+        """Visit candidates in random order, taking one with probability exp(rate * (score - best)), 1 for the best."""
+        order = random.permutation(source, scores.size)
+        shuffled, best = scores[order], float(scores.max())
+
+        def exactly(index: int, bits: int) -> Interval:
+            return Interval.exp_of_minus(self.rate * (Fraction(best) - Fraction(float(shuffled[index]))), bits)
+
+        heads = toss_exponentials(source, _gammas(shuffled, self.rate), exactly)
+        return int(order[np.argmax(heads)])
+
+    def _laplace_max(self, source: RandomSource, scores: NDArray[np.float64]) -> int:
+        granularity = exact.power_of_two_below(self.score_sensitivity / _STEPS_PER_SENSITIVITY)
+        apart = exact.ceil_div(self.score_sensitivity, granularity)
+        scale = (1 if self.monotone else 2) * apart / self.epsilon
+        noisy = Lattice(granularity).steps(scores) + discrete_laplace(scale).draw(source, scores.size)
+        return int(np.argmax(noisy))
+
+
+def select(
+    scores: object,
+    *,
+    candidates: Sequence[Any],
+    score_sensitivity: object,
+    epsilon: object,
+    monotone: bool = False,
+    method: str = "permute_and_flip",
+    random_state: RandomState = None,
+) -> Selection:
+    """Return one of the public candidates, chosen by private scores; see the module for the methods."""
+    mechanism = Select(
+        candidates=tuple(candidates),
+        score_sensitivity=exact.number(score_sensitivity, name="score_sensitivity"),
+        epsilon=exact.number(epsilon, name="epsilon"),
+        monotone=monotone,
+        method=method,
+    )
+    return mechanism.release(scores, random_state=random_state)
+
+
+def _check_candidates(candidates: object) -> None:
+    if isinstance(candidates, str) or not isinstance(candidates, Sequence):
+        raise ParameterTypeError("The candidates are not a list.", fix='write candidates=["a", "b"].')
+    if not candidates:
+        raise ParameterError("There are no candidates.", fix="declare the public list of what may be chosen.")
+
+
+def _gammas(scores: NDArray[np.float64], rate: Fraction) -> NDArray[np.float64]:
+    """Return rate * (best - score), large values cut where exp(-gamma) is far below the margin of a toss."""
+    return np.asarray(np.minimum(float(rate) * (scores.max() - scores), 1000.0))

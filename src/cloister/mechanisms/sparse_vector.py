@@ -1,0 +1,132 @@
+"""Sparse vector: which of many numbers are above a public threshold, paying only for those that are.
+
+The variant that is right (Lyu, Su and Li 2017, algorithm 1; Dwork and Roth 2014): the threshold gets noise once, every
+number gets fresh noise scaled to the number of positives allowed, only above or below is told, and it stops after the
+last positive. Variants without threshold noise, with noise not scaled to the positives, or that release the number
+itself are not private.
+
+Privacy: claim epsilon-DP for all answers together. With epsilon1 for the threshold and epsilon2 for the positives,
+shift the threshold noise by s steps and that of each positive by 2s (s for monotone numbers): every answer for one
+dataset is then an answer for its neighbor, at a factor of exp(epsilon1 + epsilon2) in probability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.accounting.events import Event, PureEvent
+from cloister.core import exact, validation
+from cloister.core.guarantees import Adjacency, PureDP
+from cloister.core.random import RandomSource, RandomState
+from cloister.core.result import Result
+from cloister.errors import ParameterError
+from cloister.mechanisms.base import mechanisms, open_source, private_reals
+from cloister.mechanisms.lattice import Lattice
+from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
+
+_STEPS_PER_SENSITIVITY = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdAnswers(Result):
+    """Above or below for each number asked, up to and including the last positive that was paid for."""
+
+    schema: ClassVar[str] = "cloister.threshold_answers/1"
+
+    above: tuple[bool, ...]
+    event: Event = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{sum(self.above)} of {len(self.above)} above the threshold, {self.guarantee.brief()}"
+
+    def _fields(self) -> dict[str, Any]:
+        return {"above": list(self.above), "event": self.event.to_dict()}
+
+
+@mechanisms.register("sparse_vector")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseVector:
+    """Which numbers are above a public threshold, for at most ``positives`` of them."""
+
+    threshold: Fraction
+    sensitivity: Fraction
+    epsilon: Fraction
+    positives: int = 1
+    monotone: bool = False
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    unit: str = "row"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "threshold", exact.number(self.threshold, name="threshold"))
+        object.__setattr__(self, "sensitivity", validation.check_positive(self.sensitivity, name="sensitivity"))
+        object.__setattr__(self, "epsilon", validation.check_epsilon(self.epsilon))
+        positives = validation.check_count(self.positives, name="positives", at_least=1)
+        object.__setattr__(self, "positives", positives)
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+
+    @property
+    def guarantee(self) -> PureDP:
+        """Return what all answers together promise."""
+        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency, unit=self.unit)
+
+    @property
+    def event(self) -> Event:
+        """Return what all answers together are for the accountants."""
+        return PureEvent(epsilon=self.epsilon)
+
+    @property
+    def lattice(self) -> Lattice:
+        """Return the lattice that numbers are rounded to."""
+        return Lattice(exact.power_of_two_below(self.sensitivity / _STEPS_PER_SENSITIVITY))
+
+    @property
+    def scales(self) -> tuple[Fraction, Fraction]:
+        """Return the scales of the threshold's and the numbers' noise, in lattice steps; the split minimizes error."""
+        factor = (1 if self.monotone else 2) * self.positives
+        share = Fraction(1 / (1 + factor ** (2 / 3))).limit_denominator(1024)
+        apart = exact.ceil_div(self.sensitivity, self.lattice.granularity)
+        return apart / (self.epsilon * share), factor * apart / (self.epsilon * (1 - share))
+
+    def start(self, *, random_state: RandomState = None) -> ThresholdSession:
+        """Return a session that answers one number after the other; its whole epsilon is spent when it starts."""
+        source, guarantee = open_source(random_state, self.guarantee)
+        return ThresholdSession(self, source, guarantee)
+
+    def release(self, values: object, *, random_state: RandomState = None) -> ThresholdAnswers:
+        """Return above or below for each number, in order, until the positives are used up."""
+        session = self.start(random_state=random_state)
+        above = session.ask(values)
+        return ThresholdAnswers(above=tuple(above.tolist()), guarantee=session.guarantee, event=self.event)
+
+
+class ThresholdSession:
+    """A running sparse vector: keeps its noisy threshold secret and counts the positives left."""
+
+    def __init__(self, mechanism: SparseVector, source: RandomSource, guarantee: PureDP) -> None:
+        self.guarantee = guarantee
+        self.positives_left = mechanism.positives
+        self._lattice = mechanism.lattice
+        self._source = source
+        threshold_scale, self._scale = mechanism.scales
+        noise = discrete_laplace(threshold_scale).draw(source, 1)[0]
+        self._threshold = round(mechanism.threshold / self._lattice.granularity) + int(noise)
+
+    def ask(self, values: object) -> NDArray[np.bool_]:
+        """Return above or below for each number, stopping after the last positive."""
+        if not self.positives_left:
+            raise ParameterError(
+                "All positives of this session are used up.", fix="start a new session; it costs its epsilon again."
+            )
+        array = np.atleast_1d(np.asarray(values))
+        steps = self._lattice.steps(private_reals(array, dimensions=array.size))
+        above = steps + discrete_laplace(self._scale).draw(self._source, steps.size) >= self._threshold
+        positions = np.flatnonzero(above)
+        if positions.size >= self.positives_left:
+            above = above[: positions[self.positives_left - 1] + 1]
+        self.positives_left -= int(above.sum())
+        return np.asarray(above, dtype=np.bool_)

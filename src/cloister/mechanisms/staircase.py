@@ -1,0 +1,128 @@
+"""Staircase noise for one number: pure differential privacy with the least expected absolute error.
+
+Geng and Viswanath (2016). Not a kind of Laplace noise: the density is constant on steps and falls by exp(-epsilon)
+over each sensitivity. Here on a lattice with n steps per sensitivity, of which the first m are high:
+``Pr[k]`` is proportional to ``exp(-epsilon * (abs(k) // n))``, times exp(-epsilon) where ``abs(k) % n >= m``.
+
+Privacy: claim epsilon-DP. The weight depends on abs(k), does not increase, and falls by exactly exp(-epsilon) over n
+steps; shifting by at most n steps therefore changes it by at most a factor exp(epsilon).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.accounting.events import Event, PureEvent
+from cloister.core import random, validation
+from cloister.core.guarantees import PureDP
+from cloister.core.random import RandomSource
+from cloister.errors import ParameterError
+from cloister.mechanisms.additive import RealNoise
+from cloister.mechanisms.base import mechanisms
+from cloister.mechanisms.lattice import steps_apart_l1
+from cloister.mechanisms.sampling.blocks import Sampler, Symmetric
+from cloister.mechanisms.sampling.discrete_laplace import geometric
+from cloister.mechanisms.sampling.fixed import Interval
+from cloister.mechanisms.sampling.inversion import bernoulli
+
+
+class _Magnitudes:
+    """Samples the one-sided law: a stair, its high or low part, and a place in that part."""
+
+    def __init__(self, epsilon: Fraction, steps: int, high: int) -> None:
+        self._stair = geometric(1 / epsilon)
+        self._steps, self._high, self._low = steps, high, steps - high
+        self._is_low = bernoulli(lambda bits: self._low_probability(epsilon, bits))
+
+    def draw(self, source: RandomSource, count: int) -> NDArray[Any]:
+        """Return ``count`` independent draws."""
+        is_low = self._is_low.draw(source, count).astype(np.bool_)
+        in_high = random.integers_below(source, self._high, count)
+        in_low = self._high + random.integers_below(source, self._low, count)
+        return np.asarray(self._stair.draw(source, count) * self._steps + np.where(is_low, in_low, in_high))
+
+    def _low_probability(self, epsilon: Fraction, bits: int) -> Interval:
+        falling = Interval.exp_of_minus(epsilon, bits)
+        low = Interval(falling.low * self._low, falling.high * self._low, bits)
+        return low.over(Interval.of(Fraction(self._high), bits) + low)
+
+
+@lru_cache(maxsize=64)
+def staircase(epsilon: Fraction, steps: int, high: int) -> Symmetric:
+    """Return the sampler of an epsilon, a number of steps per stair and how many of them are high."""
+    return Symmetric(_Magnitudes(epsilon, steps, high))
+
+
+@mechanisms.register("staircase")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staircase(RealNoise):
+    """Staircase noise for one real number; ``gamma`` is the share of the high part, by default the best one."""
+
+    epsilon: Fraction
+    gamma: Fraction | None = None
+    high_steps: int = field(init=False, default=1)
+
+    def __post_init__(self) -> None:
+        RealNoise.__post_init__(self)
+        object.__setattr__(self, "epsilon", validation.check_epsilon(self.epsilon))
+        if self.dimensions != 1 or self.granularity is not None:
+            raise ParameterError(
+                "Staircase noise is for a single number and chooses its own lattice.",
+                fix="leave out dimensions and granularity; use Laplace for vectors.",
+            )
+        best = Fraction(1 / (1 + math.exp(min(float(self.epsilon), 80.0) / 2)))
+        gamma = best if self.gamma is None else validation.check_probability(self.gamma, name="gamma")
+        self._choose_granularity(self.sensitivity / self.epsilon)
+        high = min(max(round(gamma * self.steps_apart), 1), self.steps_apart - 1)
+        object.__setattr__(self, "high_steps", high)
+
+    @property
+    def steps_apart(self) -> int:
+        """Return how many lattice steps neighbors are apart at most: the width of a stair."""
+        return steps_apart_l1(self.sensitivity, self.lattice.granularity, 1)
+
+    @property
+    def _stair_width(self) -> float:
+        return float(self.steps_apart * self.lattice.granularity)
+
+    @property
+    def guarantee(self) -> PureDP:
+        """Return what a release promises."""
+        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency, unit=self.unit)
+
+    @property
+    def event(self) -> Event:
+        """Return what a release is for the accountants."""
+        return PureEvent(epsilon=self.epsilon)
+
+    @property
+    def standard_deviation(self) -> float:
+        """Return the standard deviation of the noise."""
+        share, fall = self.high_steps / self.steps_apart, math.exp(-float(self.epsilon))
+        high, low = share, (1 - share) * fall
+        mean = fall / (1 - fall)
+        second = fall * (1 + fall) / (1 - fall) ** 2
+        middle = (high * share / 2 + low * (share + (1 - share) / 2)) / (high + low)
+        square = (high * share**2 / 3 + low * (1 - share**3) / (3 * (1 - share))) / (high + low)
+        return self._stair_width * math.sqrt(second + 2 * mean * middle + square)
+
+    def margin(self, confidence: object = 0.95) -> float:
+        """Return a half-width that covers the noise with a probability: where the stair reached has that coverage."""
+        outside = 1 - float(validation.check_confidence(confidence))
+        share, fall = self.high_steps / self.steps_apart, math.exp(-float(self.epsilon))
+        stair = max(0, math.floor(math.log(outside) / math.log(fall)))
+        left = (1 - outside / fall**stair) / (1 - fall)
+        high, low = share, (1 - share) * fall
+        within = left * (high + low)
+        place = within if within <= high else share + (within - high) / fall
+        return self._stair_width * (stair + min(1.0, place)) + 2 * float(self.lattice.granularity)
+
+    def _sampler(self) -> Sampler:
+        return staircase(self.epsilon, self.steps_apart, self.high_steps)
