@@ -69,7 +69,7 @@ class BinaryRandomizedResponse:
 
     @classmethod
     def for_epsilon(cls, epsilon: object, *, unit: str = "answer") -> BinaryRandomizedResponse:
-        """Return the symmetric response whose told bit is true as often as epsilon allows: exp(eps) / (1 + exp(eps))."""
+        """Return the symmetric response true as often as epsilon allows, exp(epsilon) / (1 + exp(epsilon))."""
         loss = validation.check_epsilon(epsilon)
         if loss > _LARGEST_EPSILON:
             raise UnsafeMechanismError(
