@@ -10,9 +10,10 @@ probability of any event; it is *not* the probability that the pure guarantee fa
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeVar
@@ -117,12 +118,12 @@ class Guarantee(ABC):
     def with_caveat(self, *caveats: Caveat) -> Self:
         """Return the same guarantee with further caveats."""
         new = tuple(caveat for caveat in caveats if caveat not in self.caveats)
-        return replace(self, caveats=self.caveats + new)
+        return self._copy(caveats=self.caveats + new)
 
     def with_assumption(self, *assumptions: str) -> Self:
         """Return the same guarantee with further public assumptions."""
         new = tuple(text for text in assumptions if text not in self.assumptions)
-        return replace(self, assumptions=self.assumptions + new)
+        return self._copy(assumptions=self.assumptions + new)
 
     def explain(self) -> str:
         """Return one sentence for a data owner, followed by what would break the promise."""
@@ -136,6 +137,8 @@ class Guarantee(ABC):
 
     def brief(self) -> str:
         """Return the numbers and the unit, short enough for the end of a line."""
+        if not self._numbers():
+            return "no guarantee"
         numbers = ", ".join(f"{name} = {_plain(value)}" for name, value in self._numbers().items())
         broken = "" if self.holds else " [promise broken]"
         return f"{numbers} per {self.unit}{broken}"
@@ -149,6 +152,11 @@ class Guarantee(ABC):
 
     def _numbers(self) -> dict[str, Any]:
         return {}
+
+    def _copy(self, **changes: object) -> Self:
+        other = copy.copy(self)
+        _set(other, **changes)
+        return other
 
     @abstractmethod
     def _promise(self) -> str: ...
@@ -417,10 +425,6 @@ class NoGuarantee(Guarantee):
     def holds(self) -> bool:
         """Return False: there is no promise that could hold."""
         return False
-
-    def brief(self) -> str:
-        """Return the absence of a promise in two words."""
-        return "no guarantee"
 
     def _promise(self) -> str:
         return f"Nothing is promised: {self.reason}."

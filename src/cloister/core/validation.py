@@ -7,6 +7,8 @@ from collections.abc import Collection
 from fractions import Fraction
 from numbers import Integral
 
+import numpy as np
+
 from cloister.core import exact
 from cloister.errors import ParameterError, ParameterTypeError, PrivacyParameterWarning, did_you_mean
 
@@ -81,7 +83,7 @@ def check_count(value: object, *, name: str, at_least: int = 0) -> int:
 
 def check_bounds(value: object, *, name: str = "bounds") -> tuple[Fraction, Fraction]:
     """Return (lower, upper) as exact numbers with lower below upper."""
-    if isinstance(value, str) or not isinstance(value, Collection) or len(value) != 2:
+    if isinstance(value, str) or not isinstance(value, Collection | np.ndarray) or len(value) != 2:
         raise ParameterTypeError(f"{name} must be a pair (lower, upper).", fix=f"write for example {name}=(0, 110).")
     low, high = (exact.number(item, name=f"each end of {name}") for item in value)
     if low >= high:

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from fractions import Fraction
+
+import pytest
+
+import cloister as cl
+from cloister.core import guarantees as g
+from cloister.errors import ParameterError
+
+EVERY = [
+    cl.PureDP(epsilon=0.1),
+    cl.PureDP(epsilon=600, unit="patient", adjacency=cl.Adjacency.USER),
+    cl.ApproxDP(epsilon=1, delta=1e-6),
+    cl.ZeroConcentratedDP(rho=0.1),
+    cl.ZeroConcentratedDP(rho=0.1, delta=1e-9, adjacency="replace"),
+    cl.RenyiDP(alpha=2, epsilon=0.5),
+    cl.LocalDP(epsilon=1),
+    cl.KAnonymity(k=5),
+    cl.LDiversity("occupation", l=3, kind="entropy"),
+    cl.TCloseness("occupation", t=0.2),
+    cl.NoGuarantee(reason="raw data"),
+]
+
+
+@pytest.mark.parametrize("guarantee", EVERY, ids=lambda item: item.kind)
+def test_every_guarantee_survives_json(guarantee: g.Guarantee) -> None:
+    tainted = guarantee.with_caveat(g.SEEDED_RANDOMNESS).with_assumption("bounds are public")
+    for item in (guarantee, tainted):
+        assert g.guarantee_from_dict(json.loads(json.dumps(item.to_dict()))) == item
+
+
+@pytest.mark.parametrize("guarantee", EVERY, ids=lambda item: item.kind)
+def test_every_guarantee_explains_itself_in_a_sentence(guarantee: g.Guarantee) -> None:
+    text = guarantee.explain()
+    assert text[0].isupper()
+    assert text.endswith(".")
+    assert "{" not in text
+    assert guarantee.brief()
+
+
+@pytest.mark.parametrize("guarantee", EVERY, ids=lambda item: item.kind)
+def test_guarantees_are_frozen(guarantee: g.Guarantee) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        guarantee.unit = "other"  # type: ignore[misc]
+
+
+def test_numbers_are_exact() -> None:
+    assert cl.ApproxDP(epsilon=0.1, delta=1e-6) == cl.ApproxDP(epsilon=Fraction(1, 10), delta=Fraction(1, 10**6))
+
+
+def test_a_breaking_caveat_breaks_the_promise_and_says_so() -> None:
+    honest = cl.PureDP(epsilon=1)
+    broken = honest.with_caveat(g.SEEDED_RANDOMNESS)
+    assert honest.holds
+    assert not broken.holds
+    assert "does NOT hold" in broken.explain()
+    assert "[promise broken]" in broken.brief()
+    assert broken.with_caveat(g.SEEDED_RANDOMNESS) == broken
+
+
+def test_a_note_does_not_break_the_promise() -> None:
+    noted = cl.PureDP(epsilon=1).with_caveat(g.Caveat("note", "rounded to whole numbers", breaks=False))
+    assert noted.holds
+    assert "Note: rounded" in noted.explain()
+
+
+def test_assumptions_are_told_once() -> None:
+    assumed = cl.PureDP(epsilon=1).with_assumption("bounds are public").with_assumption("bounds are public")
+    assert assumed.explain().count("bounds are public") == 1
+
+
+def test_no_guarantee_never_holds() -> None:
+    nothing = cl.NoGuarantee(reason="raw data")
+    assert not nothing.holds
+    assert "raw data" in nothing.explain()
+    assert nothing.brief() == "no guarantee"
+
+
+def test_the_relation_is_named_in_the_promise() -> None:
+    assert "one row is added or removed" in cl.PureDP(epsilon=1).explain()
+    assert "one patient is changed" in cl.PureDP(epsilon=1, unit="patient", adjacency="replace").explain()
+    assert all(relation.meaning for relation in cl.Adjacency)
+
+
+def test_delta_is_explained_as_slack_not_as_failure_probability() -> None:
+    text = cl.ApproxDP(epsilon=1, delta=1e-6).explain()
+    assert "plus 1e-06" in text
+    assert "with probability" not in text
+
+
+def test_syntactic_models_do_not_claim_differential_privacy() -> None:
+    for model in (cl.KAnonymity(k=5), cl.LDiversity("a", l=2), cl.TCloseness("a", t=1)):
+        assert "not differential privacy" in model.explain()
+
+
+@pytest.mark.parametrize(
+    ("make", "fix"),
+    [
+        (lambda: cl.PureDP(epsilon=-1), "epsilon=0.5"),
+        (lambda: cl.PureDP(epsilon=float("nan")), "finite"),
+        (lambda: cl.ApproxDP(epsilon=1, delta=1), "delta=1e-6"),
+        (lambda: cl.ZeroConcentratedDP(rho=-1), "not negative"),
+        (lambda: cl.RenyiDP(alpha=1, epsilon=1), "alpha=2"),
+        (lambda: cl.KAnonymity(k=0), "k=1"),
+        (lambda: cl.LDiversity("a", l=0.5), "l=3"),
+        (lambda: cl.LDiversity("a", l=2, kind="entropic"), "entropy"),
+        (lambda: cl.TCloseness("a", t=-1), "not negative"),
+        (lambda: g.guarantee_from_dict({"schema": "cloister.guarantee.pure_dp/9"}), "newer cloister"),
+        (lambda: g.guarantee_from_dict({}), "to_dict"),
+    ],
+)
+def test_bad_parameters_are_refused_with_a_fix(make: object, fix: str) -> None:
+    with pytest.raises(ParameterError, match=fix):
+        make()  # type: ignore[operator]
+
+
+def test_an_unknown_relation_is_refused() -> None:
+    with pytest.raises(ValueError, match="neighbor"):
+        cl.PureDP(epsilon=1, adjacency="neighbor")
