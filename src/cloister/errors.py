@@ -22,6 +22,11 @@ The tree (indented names inherit; names in brackets are also bases)::
             LedgerUnreachableError          the database does not answer
             AccountMismatchError            opened with another budget, unit or relation
             UnknownAccountError             no such dataset in the ledger
+        VerificationError (AssertionError)  a check of an algorithm failed
+            StatisticalError                a sample does not follow the stated law
+            PrivacyRefutedError             an algorithm does not keep its promise
+            LawViolatedError                a member of a family breaks one of the family's laws
+            GoldenMismatchError             a worked example does not come out as published
         MissingExtraError (ImportError)     an optional package is not installed
         InternalError                       a bug in cloister
     CloisterWarning (UserWarning)
@@ -44,8 +49,10 @@ __all__ = [
     "CloisterWarning",
     "DataError",
     "DataWarning",
+    "GoldenMismatchError",
     "HierarchyError",
     "InternalError",
+    "LawViolatedError",
     "LedgerDamagedError",
     "LedgerError",
     "LedgerUnreachableError",
@@ -55,14 +62,17 @@ __all__ = [
     "ParameterError",
     "ParameterTypeError",
     "PrivacyParameterWarning",
+    "PrivacyRefutedError",
     "SchemaError",
     "SeededRandomnessWarning",
     "SourceNotFoundError",
+    "StatisticalError",
     "UnconfirmedSchemaError",
     "UnknownAccountError",
     "UnknownColumnError",
     "UnsafeMechanismError",
     "UnsupportedEventError",
+    "VerificationError",
     "did_you_mean",
 ]
 
@@ -187,6 +197,26 @@ class AccountMismatchError(LedgerError):
 
 class UnknownAccountError(LedgerError):
     """The ledger has no account for that dataset."""
+
+
+class VerificationError(CloisterError, AssertionError):
+    """A check of an algorithm failed; also an assertion error, so that test runners show it as a failure."""
+
+
+class StatisticalError(VerificationError):
+    """A sample does not follow the law that it is said to follow."""
+
+
+class PrivacyRefutedError(VerificationError):
+    """An algorithm does not keep its promise, or the check could not decide."""
+
+
+class LawViolatedError(VerificationError):
+    """A member of a family breaks one of the family's laws."""
+
+
+class GoldenMismatchError(VerificationError):
+    """A worked example does not come out as published."""
 
 
 class MissingExtraError(CloisterError, ImportError):
