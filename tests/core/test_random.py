@@ -8,6 +8,7 @@ import pytest
 
 from cloister.core import guarantees, random
 from cloister.errors import ParameterError, ParameterTypeError, SeededRandomnessWarning
+from tests.support.words import PreparedWords
 
 
 def test_the_default_is_the_operating_system() -> None:
@@ -102,24 +103,8 @@ def test_integers_below_are_uniform_and_exact() -> None:
     assert ((counts - 100_000) ** 2 / 100_000).sum() < 60
 
 
-class _Words:
-    """A source that gives prepared words."""
-
-    is_secure = False
-
-    def __init__(self, *words: int) -> None:
-        self._words = list(words)
-
-    def random_bytes(self, count: int) -> bytes:
-        return b"".join(self.words(count // 8))
-
-    def words(self, count: int) -> random.Words:
-        taken, self._words = self._words[:count], self._words[count:]
-        return np.array(taken, dtype=np.uint64)
-
-
 def test_integers_below_refuse_the_biased_end() -> None:
-    assert random.integers_below(_Words(2**64 - 1, 5, 2**64 - 1, 4), 3, 2).tolist() == [1, 2]
+    assert random.integers_below(PreparedWords(2**64 - 1, 5, 2**64 - 1, 4), 3, 2).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("bad", [0, 2**63])
@@ -134,5 +119,5 @@ def test_permutations_are_permutations() -> None:
 
 
 def test_permutations_are_redrawn_on_a_tie() -> None:
-    source = _Words(5, 5, 7, 7, 2, 1, 0, 0)
+    source = PreparedWords(5, 5, 7, 7, 2, 1, 0, 0)
     assert random.permutation(source, 2).tolist() == [1, 0]

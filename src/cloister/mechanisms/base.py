@@ -29,8 +29,6 @@ mechanisms: Registry[type[Any]] = Registry("mechanism")
 class Mechanism(Protocol):
     """Something that turns a private value into a private answer."""
 
-    name: ClassVar[str]
-
     @property
     def guarantee(self) -> DifferentialPrivacy:
         """Return what a release promises."""

@@ -14,7 +14,7 @@ has that variance, and epsilon is first reduced by 1e-15, which pays for that fa
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -103,6 +103,8 @@ class Gaussian(RealNoise):
     epsilon: Fraction
     delta: Fraction
     calibration: str = "analytic"
+    noise_multiplier: Fraction = field(init=False, default=Fraction(1))
+    """sigma over sensitivity of the continuous Gaussian noise that this noise dominates"""
 
     def __post_init__(self) -> None:
         RealNoise.__post_init__(self)
@@ -111,12 +113,9 @@ class Gaussian(RealNoise):
         validation.check_choice(self.calibration, name="calibration", allowed=_CALIBRATIONS)
         if self.epsilon < _SMALLEST_EPSILON:
             raise ParameterError("epsilon is too small for Gaussian noise.", fix="use epsilon of at least 1e-9.")
+        multiplier = _CALIBRATIONS[self.calibration](self.epsilon - _SLACK, self.delta)
+        object.__setattr__(self, "noise_multiplier", multiplier)
         self._choose_granularity(self.noise_multiplier * self.sensitivity)
-
-    @property
-    def noise_multiplier(self) -> Fraction:
-        """Return sigma over sensitivity of the continuous Gaussian noise that this noise dominates."""
-        return _CALIBRATIONS[self.calibration](self.epsilon - _SLACK, self.delta)
 
     @property
     def steps_squared_sigma(self) -> Fraction:

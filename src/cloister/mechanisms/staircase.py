@@ -79,6 +79,7 @@ class Staircase(RealNoise):
             )
         best = Fraction(1 / (1 + math.exp(min(float(self.epsilon), 80.0) / 2)))
         gamma = best if self.gamma is None else validation.check_probability(self.gamma, name="gamma")
+        object.__setattr__(self, "gamma", gamma)
         self._choose_granularity(self.sensitivity / self.epsilon)
         high = min(max(round(gamma * self.steps_apart), 1), self.steps_apart - 1)
         object.__setattr__(self, "high_steps", high)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.core.random import SeededRandomSource
+from cloister.errors import ParameterError
+from cloister.mechanisms import Mechanism, SparseVector
+from cloister.testing.audit import audit
+
+
+def _sparse(**changes: Any) -> SparseVector:
+    return SparseVector(**({"threshold": 1000, "sensitivity": 1, "epsilon": 1} | changes))
+
+
+def test_it_stops_after_the_last_positive() -> None:
+    mechanism = _sparse(positives=2)
+    assert isinstance(mechanism, Mechanism)
+    answers = mechanism.release([0, 2000, 0, 2000, 0, 2000])
+    assert answers.above == (False, True, False, True)
+    assert str(answers) == "2 of 4 above the threshold, epsilon = 1 per row"
+    assert json.loads(json.dumps(answers.to_dict()))["above"] == [False, True, False, True]
+
+
+def test_a_session_answers_until_its_positives_are_used_up() -> None:
+    session = _sparse(positives=2).start()
+    assert session.ask(0).tolist() == [False]
+    assert session.ask([2000, 0]).tolist() == [True, False]
+    assert session.positives_left == 1
+    assert session.ask([2000, 0]).tolist() == [True]
+    with pytest.raises(ParameterError, match="start a new session"):
+        session.ask(0)
+
+
+def test_the_split_spends_exactly_epsilon() -> None:
+    for positives in (1, 5, 100):
+        for monotone in (False, True):
+            mechanism = _sparse(positives=positives, monotone=monotone, epsilon=0.3)
+            threshold, query = mechanism.scales
+            factor = (1 if monotone else 2) * positives
+            steps = 1 / mechanism.lattice.granularity
+            assert steps / threshold + factor * steps / query == mechanism.epsilon
+
+
+def test_a_seed_taints() -> None:
+    assert not _sparse().release([0], random_state=SeededRandomSource(1)).guarantee.holds
+    assert _sparse().release([0]).guarantee.holds
+
+
+@pytest.mark.parametrize("bad", [[1.0, math.nan], ["a"]])
+def test_odd_numbers_are_refused(bad: object) -> None:
+    with pytest.raises((ParameterError, TypeError), match="Fix:"):
+        _sparse().release(bad)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fix"),
+    [
+        ({"positives": 0}, "positives=1"),
+        ({"sensitivity": 0}, "positive sensitivity"),
+        ({"epsilon": 0}, "epsilon=0.5"),
+        ({"threshold": math.nan}, "finite"),
+    ],
+)
+def test_bad_parameters_are_refused_with_a_fix(changes: dict[str, Any], fix: str) -> None:
+    with pytest.raises(ParameterError, match=fix):
+        _sparse(**changes)
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+def test_an_audit_does_not_refute_it() -> None:
+    mechanism = _sparse(threshold=0, epsilon=1, positives=1)
+
+    def lengths(values: Any, size: int) -> Any:
+        return np.array([len(mechanism.release(values).above) for _ in range(size)])
+
+    report = audit(lengths, ([1, 1, 1, -1, -1], [0, 0, 0, 0, 0]), epsilon=1, samples=2000)
+    report.verify()
+    assert not report.refuted
