@@ -19,7 +19,7 @@ from cloister.core import random
 from cloister.core.random import RandomSource
 from cloister.mechanisms.sampling.comparison import toss_exponentials
 from cloister.mechanisms.sampling.fixed import Interval
-from cloister.mechanisms.sampling.inversion import Inversion, Reals
+from cloister.mechanisms.sampling.inversion import WORD, Inversion, Reals
 
 BLOCKS_PER_WIDTH = 64
 _FITS = 50
@@ -75,27 +75,33 @@ class BlockSampler:
         block = self._block.draw(source, count)
         if not self._bits:
             return block.astype(self._dtype)
-        place = self._places(source, count)
-        magnitude = block.astype(self._dtype) * 2**self._bits + place
-        kept: NDArray[Any] = magnitude[self._toss(source, block, place)]
-        return kept
+        words = self._place_words(source, count)
+        kept = self._toss(source, block, words)
+        return self._magnitudes(block[kept], [word[kept] for word in words])
 
-    def _places(self, source: RandomSource, count: int) -> NDArray[Any]:
-        if self._bits <= 62:
-            return (source.words(count) >> np.uint64(64 - self._bits)).astype(self._dtype)
-        size = (self._bits + 7) // 8
-        whole = source.random_bytes(size * count)
-        places = [int.from_bytes(whole[i : i + size], "little") % 2**self._bits for i in range(0, len(whole), size)]
-        return np.array(places, dtype=object)
+    def _place_words(self, source: RandomSource, count: int) -> list[NDArray[np.uint64]]:
+        """Return the words of uniform places, the most significant first."""
+        size = -(-self._bits // WORD)
+        words = source.words(size * count).reshape(size, count)
+        return [words[0] >> np.uint64(WORD * size - self._bits), *words[1:]]
 
-    def _toss(self, source: RandomSource, block: NDArray[np.int64], place: NDArray[Any]) -> NDArray[np.bool_]:
+    def _magnitudes(self, block: NDArray[np.int64], words: list[NDArray[np.uint64]]) -> NDArray[Any]:
+        magnitude: NDArray[Any] = block.astype(self._dtype) * 2**self._bits
+        for index, word in enumerate(reversed(words)):
+            magnitude += word.astype(self._dtype) * 2 ** (WORD * index)
+        return magnitude
+
+    def _toss(
+        self, source: RandomSource, block: NDArray[np.int64], words: list[NDArray[np.uint64]]
+    ) -> NDArray[np.bool_]:
         size = 2**self._bits
-        gammas = self._law.block_gammas(block, place.astype(np.float64) / float(size), size)
+        shares = [word * 2.0 ** (WORD * index - self._bits) for index, word in enumerate(reversed(words))]
+        gammas = self._law.block_gammas(block, np.sum(shares, axis=0), size)
 
         def exactly(index: int, bits: int) -> Interval:
-            first = size * int(block[index])
-            gamma = self._law.exponent(first + int(place[index])) - self._law.exponent(first)
-            return Interval.exp_of_minus(gamma, bits)
+            first, whole = size * int(block[index]), slice(index, index + 1)
+            magnitude = int(self._magnitudes(block[whole], [word[whole] for word in words])[0])
+            return Interval.exp_of_minus(self._law.exponent(magnitude) - self._law.exponent(first), bits)
 
         return toss_exponentials(source, gammas, exactly)
 
