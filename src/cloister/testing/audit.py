@@ -26,7 +26,7 @@ from cloister.errors import ParameterError, PrivacyRefutedError
 from cloister.testing.distributions import Floats
 from cloister.testing.statistics import Integers
 
-__all__ = ["AuditReport", "Event", "audit", "binomial_bounds"]
+__all__ = ["AuditReport", "Event", "audit", "binomial_bounds", "largest_detectable_epsilon"]
 
 Outputs: TypeAlias = NDArray[Any]
 Feature: TypeAlias = Callable[[Outputs], Any]
@@ -234,7 +234,7 @@ def _happens(event: Event, values: Outputs) -> NDArray[np.bool_]:
 def _epsilon_lower(here: Integers, there: Integers, trials: int, *, alpha: float, delta: float) -> Floats:
     low, high = binomial_bounds(here, trials, alpha=alpha)[0], binomial_bounds(there, trials, alpha=alpha)[1]
     with np.errstate(divide="ignore"):
-        return np.maximum(np.log(np.maximum(low - delta, 0)) - np.log(high), 0)
+        return np.asarray(np.maximum(np.log(np.maximum(low - delta, 0)) - np.log(high), 0))
 
 
 def _features(outputs: Outputs) -> dict[str, Feature]:
@@ -242,14 +242,22 @@ def _features(outputs: Outputs) -> dict[str, Feature]:
     if outputs.ndim == 1:
         return {"output": lambda part: part}
     width = min(outputs.shape[1], _MOST_COORDINATES)
-    features: dict[str, Feature] = {f"output[{i}]": lambda part, i=i: part[:, i] for i in range(width)}
+    features: dict[str, Feature] = {f"output[{i}]": _coordinate(i) for i in range(width)}
     for i in range(width):
         for j in range(i + 1, width):
-            features[f"output[{i}] - output[{j}]"] = lambda part, i=i, j=j: part[:, i] - part[:, j]
+            features[f"output[{i}] - output[{j}]"] = _difference(i, j)
     features["sum of output"] = lambda part: part.sum(axis=1)
     features["least of output"] = lambda part: part.min(axis=1)
     features["largest of output"] = lambda part: part.max(axis=1)
     return features
+
+
+def _coordinate(i: int) -> Feature:
+    return lambda part: part[:, i]
+
+
+def _difference(i: int, j: int) -> Feature:
+    return lambda part: part[:, i] - part[:, j]
 
 
 def _pairs(neighbors: Any) -> list[tuple[Any, Any]]:

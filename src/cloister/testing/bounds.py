@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 from cloister.core import exact
 from cloister.errors import ParameterError, ParameterTypeError
 
-__all__ = ["Bounds", "Probability", "bounds_of", "normal_cdf_bounds", "normalized"]
+__all__ = ["Bounds", "Probability", "bounds_of", "discrete_laplace_bounds", "normal_cdf_bounds", "normalized"]
 
 Bounds: TypeAlias = tuple[Fraction, Fraction]
 Probability: TypeAlias = "int | float | Fraction | Bounds"
@@ -57,6 +57,23 @@ def normalized(weights: Mapping[Key, Probability]) -> dict[Key, Bounds]:
         output: (low / (high_total - high + low) if low else Fraction(0), high / (low_total - low + high))
         for output, (low, high) in known.items()
     }
+
+
+def discrete_laplace_bounds(center: int, *, scale: Fraction, window: tuple[int, int]) -> dict[int, Bounds]:
+    """Return certified probabilities of discrete Laplace noise, far outputs joined at the window's ends.
+
+    Joining outputs is post-processing: it never adds a loss, and here hides none, all far ratios being equal.
+    """
+    low, high = window
+    if not low < center < high:
+        raise ParameterError("The window does not hold the center.", fix="give window=(low, high) around the center.")
+    ratio = exact.exp_bounds(-1 / scale)
+    weights: dict[int, Probability] = {}
+    for output in range(low, high + 1):
+        near, far = exact.exp_bounds(-abs(output - center) / scale)
+        ends = output in window
+        weights[output] = (near / (1 - ratio[0]), far / (1 - ratio[1])) if ends else (near, far)
+    return normalized(weights)
 
 
 def normal_cdf_bounds(value: Fraction, *, digits: int = exact.DIGITS) -> Bounds:

@@ -109,7 +109,7 @@ def gaussian(sigma: float, *, location: float = 0.0) -> Distribution:
 
 def uniform(low: float, high: float) -> Distribution:
     """Return the uniform law on an interval."""
-    return continuous(lambda values: np.clip((values - low) / (high - low), 0, 1))
+    return continuous(lambda values: _floats(np.clip((values - low) / (high - low), 0, 1)))
 
 
 def exponential(scale: float) -> Distribution:
@@ -125,7 +125,7 @@ def discrete_laplace(scale: float, *, location: int = 0) -> Distribution:
         steps = np.floor(values) - location
         left = ratio ** np.maximum(-steps, 0) / (1 + ratio)
         right = 1 - ratio ** (np.maximum(steps, 0) + 1) / (1 + ratio)
-        return np.where(steps < 0, left, right)
+        return _floats(np.where(steps < 0, left, right))
 
     return Distribution(cdf=cdf, lattice=1)
 
@@ -135,7 +135,7 @@ def discrete_gaussian(sigma: float, *, location: int = 0) -> Distribution:
     half = int(np.ceil(12 * sigma)) + 12
     total = float(np.exp(-(np.arange(-half, half + 1) ** 2) / (2 * sigma**2)).sum())
     return discrete(
-        lambda points: np.exp(-((points - location) ** 2) / (2 * sigma**2)) / total,
+        lambda points: _floats(np.exp(-((points - location) ** 2) / (2 * sigma**2)) / total),
         center=location,
     )
 

@@ -31,6 +31,7 @@ _MASS_ERROR = Fraction(1, 10**9)
 _SHOWN = 3
 
 Outputs: TypeAlias = Mapping[Hashable, Probability]
+_Table: TypeAlias = "dict[Hashable, Bounds]"
 _Cells: TypeAlias = "dict[Hashable, tuple[Bounds, Bounds]]"
 
 
@@ -195,7 +196,8 @@ def check_exactly(
     claim, slack = validation.check_epsilon(epsilon, allow_zero=True), validation.check_delta(delta)
     if densities and slack:
         raise ParameterError("Densities decide pure privacy only.", fix="give probabilities of cells for delta > 0.")
-    pairs = [_directions(distribution, pair, densities=densities) for pair in neighbors]
+    table = _remembering(lambda dataset: _table(distribution(dataset), densities=densities))
+    pairs = [_directions(table, pair) for pair in neighbors]
     if not pairs:
         raise ParameterError("There are no neighbors to check.", fix="give at least one pair of neighbors.")
     directions = tuple(direction for pair in pairs for direction in pair)
@@ -214,11 +216,23 @@ def check_exactly(
     )
 
 
-def _directions(
-    distribution: Callable[[Any], Outputs], pair: tuple[Any, Any], *, densities: bool
-) -> tuple[_Direction, _Direction]:
+def _remembering(table: Callable[[Any], _Table]) -> Callable[[Any], _Table]:
+    """Return the same function that computes each dataset once, where datasets can be keys."""
+    known: dict[Hashable, _Table] = {}
+
+    def look_up(dataset: Any) -> _Table:
+        if not isinstance(dataset, Hashable):
+            return table(dataset)
+        if dataset not in known:
+            known[dataset] = table(dataset)
+        return known[dataset]
+
+    return look_up
+
+
+def _directions(table: Callable[[Any], _Table], pair: tuple[Any, Any]) -> tuple[_Direction, _Direction]:
     first, second = pair
-    here, there = (_table(distribution(dataset), densities=densities) for dataset in pair)
+    here, there = table(first), table(second)
     outputs = dict.fromkeys([*here, *there])
     forward = {output: (here.get(output, _ZERO), there.get(output, _ZERO)) for output in outputs}
     backward = {output: (q, p) for output, (p, q) in forward.items()}
@@ -228,7 +242,7 @@ def _directions(
     )
 
 
-def _table(outputs: Outputs, *, densities: bool) -> dict[Hashable, Bounds]:
+def _table(outputs: Outputs, *, densities: bool) -> _Table:
     table = {output: bounds_of(probability) for output, probability in outputs.items()}
     low, high = (sum((item[end] for item in table.values()), Fraction(0)) for end in (0, 1))
     if not densities and (low > 1 + _MASS_ERROR or high < 1 - _MASS_ERROR):

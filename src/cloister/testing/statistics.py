@@ -205,7 +205,7 @@ def _finite_bins(values: NDArray[np.generic], law: Distribution) -> tuple[Floats
     seen, counts = np.unique(values, return_counts=True)
     observed = dict(zip(seen.tolist(), counts.tolist(), strict=True))
     expected = [len(values) * probability for probability in known.values()]
-    inside = [observed.get(value, 0) for value in known]  # type: ignore[call-overload]  # any hashable value
+    inside = [observed.get(value, 0) for value in known]
     return np.array([*expected, 0.0]), np.array([*inside, len(values) - sum(inside)], dtype=np.float64)
 
 
@@ -246,7 +246,11 @@ def _quantiles(cdf: Cdf, levels: Floats, lattice: float | None) -> Floats:
 def _merge_small(expected: Floats, observed: Floats) -> tuple[Floats, Floats]:
     """Join bins with few expected samples to their neighbors."""
     codes = _groups(expected, least=LEAST_EXPECTED)
-    return np.bincount(codes, weights=expected), np.bincount(codes, weights=observed)
+    return _sums(codes, expected), _sums(codes, observed)
+
+
+def _sums(codes: Integers, weights: Floats) -> Floats:
+    return np.asarray(np.bincount(codes, weights=weights), dtype=np.float64)
 
 
 def _groups(weights: Floats, *, least: float) -> Integers:
