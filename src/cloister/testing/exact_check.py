@@ -269,7 +269,13 @@ def _tight_epsilon(directions: Iterable[_Direction], delta: Fraction) -> float:
     if len(known) < len(factors):
         return math.inf
     largest = max(known)
-    return exact.float_above(exact.log_bounds(largest)[1]) if largest > 1 else 0.0
+    return _float_at_least(exact.log_bounds(largest)[1]) if largest > 1 else 0.0
+
+
+def _float_at_least(bound: Fraction) -> float:
+    """Return a float that is not below a bound, also when it is read as the decimal that it prints as."""
+    value = exact.float_above(bound)
+    return value if exact.number(value) >= bound else math.nextafter(value, math.inf)
 
 
 def _by_ratio(cell: tuple[Fraction, Fraction]) -> tuple[bool, Fraction]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -28,7 +28,7 @@ from cloister.accounting.events import event_from_dict
 from cloister.core import exact
 from cloister.core.guarantees import SEEDED_RANDOMNESS, guarantee_from_dict
 from cloister.core.random import RandomSource, SeededRandomSource, random_source
-from cloister.errors import CloisterError, LawViolatedError, SeededRandomnessWarning
+from cloister.errors import CloisterError, LawViolatedError, ParameterError, SeededRandomnessWarning
 from cloister.mechanisms.base import AdditiveNoise, Mechanism
 from cloister.testing.agreement import covers
 from cloister.testing.distributions import Distribution
@@ -62,13 +62,19 @@ class Law:
         self.check()
 
 
-class _Laws:
+class _Laws(Collection[Law]):
     """Lists the methods named ``law_...`` as laws, less those that do not apply."""
 
     def __iter__(self) -> Iterator[Law]:
         for name in dir(self):
             if name.startswith("law_") and self._applies(name):
                 yield Law(name.removeprefix("law_"), getattr(self, name))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in (law, law.name) for law in self)
 
     def _applies(self, name: str) -> bool:  # noqa: ARG002  # members decide
         return True
@@ -221,7 +227,7 @@ class MechanismLaws(_Laws):
     def law_vectors_get_independent_noise(self) -> None:
         """Every coordinate has a draw of its own, and the answer has the shape of the value."""
         if self.vector_factory is None:
-            return
+            raise ParameterError("Vectors need a way to make the mechanism for them.", fix="give vector_factory=.")
         value = np.zeros(3 * self.samples, dtype=np.asarray(self.value).dtype)
         noise = np.asarray(self.vector_factory(1, len(value)).release(value).value, dtype=np.float64)
         if noise.shape != value.shape:
@@ -253,13 +259,13 @@ class SamplerLaws(_Laws):
 
     Attributes:
         draw: ``draw(scale, source, size)`` returns that many draws at a scale.
-        law_at_scale: returns the law at a scale.
+        distribution: returns the law at a scale.
         scales: the scales to try, small and large.
         samples: how many draws each statistical law takes.
     """
 
     draw: Callable[[Any, RandomSource, int], Any]
-    law_at_scale: Callable[[float], Distribution]
+    distribution: Callable[[float], Distribution]
     scales: tuple[Any, ...]
     samples: int = SAMPLES
 
@@ -268,7 +274,7 @@ class SamplerLaws(_Laws):
         for scale in self.scales:
             check_scale(
                 partial(self.draw, scale, random_source()),
-                self.law_at_scale,
+                self.distribution,
                 scale=float(scale),
                 size=self.samples,
                 what=f"The sampler at scale {float(scale):g}",
