@@ -36,6 +36,8 @@ NESTED = RepeatedEvent(event=PureEvent(epsilon=1), count=2)
         (PURE, GaussianEvent(squared_multiplier=100), False),
         (APPROX, PureEvent(epsilon=1), True),
         (APPROX, PureEvent(epsilon=2), False),
+        (ApproxDP(epsilon=1, delta=0.5568), PureEvent(epsilon=2), True),
+        (ApproxDP(epsilon=1, delta=0.5567), PureEvent(epsilon=2), False),
         (APPROX, ApproxEvent(epsilon=1, delta=1e-5), True),
         (APPROX, ApproxEvent(epsilon=1, delta=1e-4), False),
         (APPROX, ApproxEvent(epsilon=2, delta=1e-5), False),

@@ -78,7 +78,7 @@ def test_something_else_is_not_a_mechanism() -> None:
     assert "margin_covers" not in laws
     assert "is_a_mechanism" in laws
     assert len(laws) == len(list(laws))
-    with pytest.raises(LawViolatedError, match="give it name, guarantee, event and release"):
+    with pytest.raises(LawViolatedError, match="give it guarantee, event, release"):
         laws.law_is_a_mechanism()
 
 

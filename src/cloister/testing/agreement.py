@@ -67,19 +67,26 @@ def _rho(event: Event) -> tuple[Fraction, Fraction] | None:
 
 def _delta(event: Event, epsilon: Fraction) -> float:
     """Return the delta of an event at an epsilon, 1 where it is not known."""
-    pure = _pure_epsilon(event)
-    if pure is not None and pure <= epsilon:
-        return 0.0
     match event:
+        case PureEvent() | LaplaceEvent() | DiscreteLaplaceEvent():
+            return _pure_delta(event, epsilon)
         case ApproxEvent(epsilon=lost, delta=delta):
             return float(delta) if lost <= epsilon else 1.0
         case GaussianEvent(squared_multiplier=square):
             return gaussian_delta(1 / math.sqrt(square), float(epsilon))
-        case LaplaceEvent(noise_multiplier=multiplier):
-            return -math.expm1(float(epsilon - 1 / multiplier) / 2)
-        case DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity):
-            return _discrete_laplace_delta(float(scale), sensitivity, float(epsilon))
     return 1.0
+
+
+def _pure_delta(event: PureEvent | LaplaceEvent | DiscreteLaplaceEvent, epsilon: Fraction) -> float:
+    match event:
+        case PureEvent(epsilon=lost):
+            # Any pure mechanism is dominated by randomized response of its epsilon (Kairouz, Oh and Viswanath 2015).
+            delta = -math.expm1(float(epsilon - lost)) / (1 + math.exp(-float(lost)))
+        case LaplaceEvent(noise_multiplier=multiplier):
+            delta = -math.expm1(float(epsilon - 1 / multiplier) / 2)
+        case _:
+            delta = _discrete_laplace_delta(float(event.scale), event.sensitivity, float(epsilon))
+    return max(delta, 0.0)
 
 
 def _discrete_laplace_delta(scale: float, sensitivity: int, epsilon: float) -> float:

@@ -29,7 +29,7 @@ from cloister.core import exact
 from cloister.core.guarantees import SEEDED_RANDOMNESS, guarantee_from_dict
 from cloister.core.random import RandomSource, SeededRandomSource, random_source
 from cloister.errors import CloisterError, LawViolatedError, ParameterError, SeededRandomnessWarning
-from cloister.mechanisms.base import AdditiveNoise, Mechanism
+from cloister.mechanisms.base import AdditiveNoise
 from cloister.testing.agreement import covers
 from cloister.testing.distributions import Distribution
 from cloister.testing.statistics import (
@@ -45,6 +45,9 @@ __all__ = ["Law", "MechanismLaws", "SamplerLaws"]
 _BAD_LOSSES = (0, -1, math.nan, math.inf, -math.inf, True, "much", None)
 _BAD_VALUES = (math.nan, math.inf, "secret-4711", None)
 _SEED = 4711
+_SEEDS = 20
+_FEW = 40
+_ROUNDING = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +114,13 @@ class MechanismLaws(_Laws):
     shift: Any = 5
     bad_values: tuple[Any, ...] = _BAD_VALUES
     incomplete: tuple[Callable[[], Any], ...] = ()
-    samples: int = 2_000
+    samples: int = 1_000
 
     def law_is_a_mechanism(self) -> None:
-        """It has a name, a guarantee, an event and a release."""
-        if not isinstance(self._mechanism(), Mechanism):
-            raise _violated("It is not a mechanism", "give it name, guarantee, event and release.")
+        """It has a guarantee, an event and a release."""
+        missing = [part for part in ("guarantee", "event", "release") if not hasattr(self._mechanism(), part)]
+        if missing:
+            raise _violated("It is not a mechanism", f"give it {', '.join(missing)}.")
 
     def law_release_carries_guarantee_and_event(self) -> None:
         """A release has the guarantee and the event of its mechanism."""
@@ -126,9 +130,10 @@ class MechanismLaws(_Laws):
             raise _violated("A release does not carry its mechanism's guarantee and event", "pass both on.")
 
     def law_guarantee_states_the_parameter(self) -> None:
-        """The guarantee says exactly the loss that was asked for."""
+        """The guarantee says the loss that was asked for: never more, nor less by more than rounding."""
         for loss in self.losses:
-            if getattr(self.factory(loss).guarantee, self.parameter) != exact.number(loss):
+            asked, stated = exact.number(loss), getattr(self.factory(loss).guarantee, self.parameter)
+            if not asked * (1 - _ROUNDING) <= stated <= asked:
                 raise _violated(f"The guarantee does not state the {self.parameter} asked for", "state it exactly.")
 
     def law_event_agrees_with_guarantee(self) -> None:
@@ -164,25 +169,27 @@ class MechanismLaws(_Laws):
 
     def law_seed_repeats_and_taints(self) -> None:
         """A seed gives the same answer again, warns, and breaks the guarantee."""
-        mechanism = self._mechanism()
+        mechanism = self.factory(self.losses[0])
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            first, second = (mechanism.release(self.value, random_state=_SEED) for _ in range(2))
+            first, second = (
+                [mechanism.release(self.value, random_state=seed) for seed in range(_SEEDS)] for _ in range(2)
+            )
         if not any(issubclass(item.category, SeededRandomnessWarning) for item in caught):
             raise _violated("A seed gives no warning", "use random_source(random_state).")
-        if first.guarantee.holds or SEEDED_RANDOMNESS not in first.guarantee.caveats:
+        if any(item.guarantee.holds or SEEDED_RANDOMNESS not in item.guarantee.caveats for item in first):
             raise _violated("A seed does not break the guarantee", "add caveats_of(source) to the guarantee.")
-        if _told(first) != _told(second):
+        if list(map(_told, first)) != list(map(_told, second)):
             raise _violated("A seed does not give the same answer again", "draw from random_state alone.")
 
     def law_default_randomness_is_secure(self) -> None:
         """Without a random_state the guarantee holds and answers differ."""
         mechanism = self.factory(self.losses[0])
-        answers = [mechanism.release(self.value) for _ in range(64)]
+        answers = [mechanism.release(self.value) for _ in range(_FEW)]
         if not all(answer.guarantee.holds for answer in answers):
             raise _violated("The default randomness breaks the guarantee", "use the operating system's by default.")
         if len({_told(answer) for answer in answers}) == 1:
-            raise _violated("64 releases are all alike", "draw fresh noise for every release.")
+            raise _violated(f"{_FEW} releases are all alike", "draw fresh noise for every release.")
 
     def law_refuses_bad_losses(self) -> None:
         """A loss that is not a positive number is refused with a fix."""
