@@ -95,8 +95,8 @@ def test_margins_cover_and_standard_deviations_are_right(mechanism: Any) -> None
 
 def _errors(mechanism: Any, size: int) -> Any:
     if isinstance(mechanism, TruncatedLaplace):
-        steps = mechanism._inversion(mechanism._step_of(500)).draw(SOURCE, size)
-        return steps * float(mechanism.granularity) - 500
+        place = mechanism._step_of(500)
+        return np.array([mechanism._draw(SOURCE, place) for _ in range(size)]) * float(mechanism.granularity) - 500
     granularity = 1 if isinstance(mechanism, DiscreteLaplace | DiscreteGaussian) else mechanism.lattice.granularity
     return mechanism._sampler().draw(SOURCE, size) * float(granularity)
 
@@ -333,6 +333,23 @@ def test_the_truncated_law_is_private_on_its_lattice(bounds: tuple[int, int], ch
 def test_the_ordinary_scale_would_not_do_for_truncation() -> None:
     assert truncated_laplace_scale(bounds=(0, 10), sensitivity=1, epsilon=1) > 1.6
     assert truncated_laplace_scale(bounds=(0, 10), sensitivity=1, epsilon=1, delta=0.1) < 1.6
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("value", [0, 2, 10])
+def test_the_truncated_law_is_followed(value: int) -> None:
+    mechanism = TruncatedLaplace(bounds=(0, 10), sensitivity=1, epsilon=1)
+    place = mechanism._step_of(value)
+    sample = np.array([mechanism._draw(SOURCE, place) for _ in range(2000)]) * float(mechanism.granularity)
+
+    def law(scale: float) -> distributions.Distribution:
+        untruncated = distributions.laplace(scale, location=value).cdf
+        low, high = (float(untruncated(np.array([end]))[0]) for end in (0.0, 10.0))
+        return distributions.continuous(lambda x: np.clip((untruncated(x) - low) / (high - low), 0, 1))
+
+    statistics.check_distribution(sample, law(mechanism.scale))
+    for wrong in (0.7, 1.5):
+        assert statistics.fit(sample, law(mechanism.scale * wrong)).p_value < statistics.FALSE_ALARM
 
 
 def test_clamped_answers_stay_in_bounds() -> None:

@@ -14,7 +14,6 @@ log-concave and exp(m/s) C(m) increases in m. The scale is widened until a certi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -24,12 +23,12 @@ from numpy.typing import NDArray
 from cloister.accounting.events import Event, PureEvent
 from cloister.core import exact, validation
 from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, PureDP
-from cloister.core.random import RandomState
+from cloister.core.random import RandomSource, RandomState
 from cloister.errors import ParameterError
 from cloister.mechanisms.base import NoisyAnswer, mechanisms, open_source, private_reals
 from cloister.mechanisms.laplace import Laplace
-from cloister.mechanisms.sampling.fixed import Interval, powers
-from cloister.mechanisms.sampling.inversion import Inversion
+from cloister.mechanisms.sampling.fixed import Interval
+from cloister.mechanisms.sampling.inversion import search
 
 _MOST_STEPS = 2**14
 _WIDEN = Fraction(2**16 + 1, 2**16)
@@ -130,7 +129,7 @@ class TruncatedLaplace:
     def release(self, value: object, *, random_state: RandomState = None) -> NoisyAnswer:
         """Return one number from the restricted law around the value, which is first clamped to the bounds."""
         source, guarantee = open_source(random_state, self.guarantee)
-        step = int(self._inversion(self._step_of(value)).draw(source, 1)[0])
+        step = self._draw(source, self._step_of(value))
         answer = float(self.bounds[0] + step * self.granularity)
         return NoisyAnswer(value=answer, guarantee=guarantee, mechanism=self, event=self.event)
 
@@ -167,15 +166,20 @@ class TruncatedLaplace:
         clamped = min(max(Fraction(private), low), high)
         return round((clamped - low) / self.granularity)
 
-    def _inversion(self, place: int) -> Inversion:
-        return Inversion(lambda bits: self._thresholds(place, bits))
+    def _draw(self, source: RandomSource, place: int) -> int:
+        """Return one step from 0 .. N with weights a**abs(step - place)."""
 
-    def _thresholds(self, place: int, bits: int) -> Iterable[Interval]:
-        """Return the cumulative probabilities of the steps 0 .. N - 1, with weights a**abs(step - place)."""
-        weights = list(powers(Interval.exp_of_minus(1 / self.steps_scale, bits), _MOST_STEPS + 1))
-        partial = Interval(0, 0, bits)
-        sums = []
-        for step in range(_MOST_STEPS + 1):
-            partial = partial + weights[abs(step - place)]
-            sums.append(partial)
-        return (item.over(partial) for item in sums[:-1])
+        def power(exponent: int, bits: int) -> Interval:
+            return Interval.exp_of_minus(exponent / self.steps_scale, bits)
+
+        def weight(step: int, bits: int) -> Interval:
+            """Return the weight of the steps up to one, times 1 - a."""
+            if step < place:
+                return power(place - step, bits).minus(power(place + 1, bits))
+            both = Interval.of(Fraction(1), bits) + power(1, bits)
+            return both.minus(power(place + 1, bits) + power(step - place + 1, bits))
+
+        def cumulative(step: int, bits: int) -> Interval:
+            return weight(step, bits).over(weight(_MOST_STEPS, bits))
+
+        return search(source, cumulative, _MOST_STEPS)

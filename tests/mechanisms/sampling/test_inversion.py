@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from cloister.core import exact
 from cloister.mechanisms.sampling.categorical import draw_exponential_weights
 from cloister.mechanisms.sampling.comparison import toss_exponentials
-from cloister.mechanisms.sampling.fixed import Interval, powers
-from cloister.mechanisms.sampling.inversion import Inversion, bernoulli
+from cloister.mechanisms.sampling.fixed import Interval
+from cloister.mechanisms.sampling.inversion import Inversion, bernoulli, search
 from tests.support.words import PreparedWords
 
 probabilities = st.fractions(min_value=0, max_value=1, max_denominator=1000)
@@ -38,10 +38,16 @@ def test_interval_exponentials_enclose(exponent: Fraction) -> None:
     assert interval.high - interval.low <= 2
 
 
-def test_powers_enclose() -> None:
-    third = Interval.of(Fraction(1, 3), 100)
-    for k, power in enumerate(powers(third, 50)):
-        assert power.low <= Fraction(2**100, 3**k) <= power.high
+@given(st.integers(min_value=0, max_value=2**64 - 1), st.lists(st.integers(0, 2**64 - 1), min_size=4, max_size=4))
+def test_a_search_finds_what_a_table_finds(word: int, further: list[int]) -> None:
+    thirds = [Fraction(k, 3) for k in (1, 2)]
+    found = search(PreparedWords(word, *further), lambda k, bits: Interval.of([*thirds, Fraction(1)][k], bits), last=2)
+    assert found == _thresholds(*thirds).draw(PreparedWords(word, *further), 1)[0]
+
+
+@pytest.mark.parametrize(("words", "expected"), [((2**64 // 3, 0), 0), ((2**64 // 3, 2**64 - 1), 1)])
+def test_a_search_takes_further_words_when_it_must(words: tuple[int, ...], expected: int) -> None:
+    assert search(PreparedWords(*words), lambda k, bits: Interval.of(Fraction(k + 1, 3), bits), last=2) == expected
 
 
 def test_a_floor_is_told_only_when_it_is_certain() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
@@ -37,10 +36,13 @@ class Interval:
     def __mul__(self, other: Interval) -> Interval:
         return Interval((self.low * other.low) >> self.bits, -((-self.high * other.high) >> self.bits), self.bits)
 
+    def minus(self, other: Interval) -> Interval:
+        """Return x - y, for y not above x."""
+        return Interval(max(0, self.low - other.high), self.high - other.low, self.bits)
+
     def one_minus(self) -> Interval:
         """Return 1 - x, for x in [0, 1]."""
-        one = 1 << self.bits
-        return Interval(max(0, one - self.high), one - self.low, self.bits)
+        return Interval.of(Fraction(1), self.bits).minus(self)
 
     def over(self, other: Interval) -> Interval:
         """Return x / y."""
@@ -51,11 +53,3 @@ class Interval:
         shift, most = self.bits - bits, (1 << bits) - 1
         low, high = min(self.low >> shift, most), min(self.high >> shift, most)
         return low if low == high else None
-
-
-def powers(ratio: Interval, count: int) -> Iterator[Interval]:
-    """Yield ratio**0, ratio**1, ... ratio**(count - 1)."""
-    current = Interval.of(Fraction(1), ratio.bits)
-    for _ in range(count):
-        yield current
-        current = current * ratio

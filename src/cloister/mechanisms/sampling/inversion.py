@@ -73,6 +73,28 @@ class Inversion:
             guard *= 2
 
 
+def search(source: RandomSource, cumulative: Callable[[int, int], Interval], last: int) -> int:
+    """Return one exact draw from 0 .. last by bisection, where a table would be too long to build.
+
+    Args:
+        source: where the random bits come from.
+        cumulative: given k and a precision in bits, an interval of the probability of at most k.
+        last: the largest value.
+    """
+    value, bits = int(source.words(1)[0]), WORD
+    low, high = 0, last
+    while low < high:
+        middle = (low + high) // 2
+        bound = cumulative(middle, bits + _GUARD)
+        if value < bound.low >> _GUARD:
+            high = middle
+        elif value > bound.high >> _GUARD:
+            low = middle + 1
+        else:
+            value, bits = (value << WORD) | int(source.words(1)[0]), bits + WORD
+    return low
+
+
 def bernoulli(probability: Callable[[int], Interval]) -> Inversion:
     """Return a sampler of 1 with a probability known to any precision, else 0."""
     return Inversion(lambda bits: [probability(bits).one_minus()])
