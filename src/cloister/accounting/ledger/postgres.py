@@ -174,7 +174,11 @@ def _driver() -> Any:  # the module psycopg
 
 
 def _exists(session: Session) -> bool:
-    return session.rows("SELECT to_regclass('cloister_ledger.format') IS NOT NULL") == [(True,)]
+    """Look with the eyes of this statement: `to_regclass` may answer from a cache older than our lock."""
+    found = session.rows(
+        "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'cloister_ledger' AND tablename = 'format'"
+    )
+    return bool(found)
 
 
 def _reason(error: Exception) -> str:

@@ -85,18 +85,9 @@ class SqlLedger:
         }
         with self._database.writing() as session:
             before = rows.last_known(session, dataset, lock=True)
-            charged = charge(before.read_state(), cost)
-            details["cost"] = charged.to_dict()
+            details["cost"] = charge(before.read_state(), cost).to_dict()
             record = _append(session, dataset, EntryKind.SPEND, details, before=before, analyst=analyst, key=key)
-        return Receipt(
-            dataset=dataset,
-            number=record.number,
-            time=record.time,
-            cost=charged,
-            analyst=analyst,
-            key=key,
-            digest=record.digest,
-        )
+        return _receipt(record)
 
     def remaining(self, dataset: str, *, analyst: str | None = None) -> Budget:
         """Return what is left of a dataset's budget, for everybody or for one analyst."""
@@ -225,6 +216,20 @@ def _share(session: Session, dataset: str, analyst: str | None) -> Share | None:
     return None if record is None else record.read_share()
 
 
+def _receipt(record: Record) -> Receipt:
+    with reading(record.dataset, record.number):
+        details = json.loads(record.details)
+        return Receipt(
+            dataset=record.dataset,
+            number=record.number,
+            time=record.time,
+            cost=Budget.from_dict(details["cost"]),
+            analyst=record.analyst,
+            key=details["key"],
+            digest=record.digest,
+        )
+
+
 def _answer(record: Record, key: str) -> StoredAnswer:
     with reading(record.dataset, record.number):
         details = json.loads(record.details)
@@ -240,7 +245,7 @@ def _answer(record: Record, key: str) -> StoredAnswer:
 
 def _check_receipt(session: Session, receipt: Receipt) -> None:
     record = rows.one(session, receipt.dataset, receipt.number)
-    if record is None or record.digest != receipt.digest:
+    if record is None or record.kind != EntryKind.SPEND or _receipt(record) != receipt:
         raise LedgerError(
             "This receipt is not from this ledger.", fix="store an answer with the receipt that ledger.spend returned."
         )
