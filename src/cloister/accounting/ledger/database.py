@@ -42,9 +42,9 @@ class Database(ABC):
     begin_reading: ClassVar[str]
     begin_writing: ClassVar[str]
 
-    def __init__(self, name: str, *, driver_error: type[Exception]) -> None:
+    def __init__(self, name: str, *, driver_errors: tuple[type[Exception], ...]) -> None:
         self.name = name
-        self._driver_error = driver_error
+        self._driver_errors = driver_errors
         self._idle: deque[tuple[int, Any]] = deque()
         self._closed = False
         self._finalizer = weakref.finalize(self, _close_all, self._idle)
@@ -90,7 +90,7 @@ class Database(ABC):
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except self._driver_error as error:
+        except self._driver_errors as error:
             raise self._explained(error) from None
 
     @contextmanager
@@ -119,7 +119,7 @@ class Database(ABC):
                 connection.execute(begin)
             except BaseException as error:
                 self._put_back(connection, healthy=False)
-                if fresh or not isinstance(error, self._driver_error) or not self._is_stale(error):
+                if fresh or not isinstance(error, self._driver_errors) or not self._is_stale(error):
                     raise
             else:
                 return connection

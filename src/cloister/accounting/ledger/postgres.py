@@ -72,7 +72,7 @@ class PostgresDatabase(Database):
 
     def __init__(self, url: str, *, create: bool) -> None:
         self._psycopg = _driver()
-        super().__init__(_without_secrets(url), driver_error=self._psycopg.Error)
+        super().__init__(_without_secrets(url), driver_errors=(self._psycopg.Error,))
         self._url = url
         self._options = self._connection_options()
         if create:

@@ -62,6 +62,9 @@ CREATE TRIGGER accounts_grow BEFORE UPDATE ON accounts
     BEGIN SELECT RAISE(ABORT, 'accounts of a ledger only grow'); END;
 """
 
+_DRIVER_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""SQLite quotes damaged bytes in its messages, and Python's driver then fails to decode them."""
+
 _COPY = "copy it, with its -wal file, into a folder where you may write, or ask its owner."
 _ERRORS: dict[str, tuple[type[LedgerError], str, str]] = {
     "SQLITE_BUSY": (LedgerUnreachableError, "is held by another writer for too long", "try again later."),
@@ -79,7 +82,7 @@ class SqliteDatabase(Database):
     begin_writing = "BEGIN IMMEDIATE"
 
     def __init__(self, path: Path, *, create: bool) -> None:
-        super().__init__(f"sqlite:///{path}", driver_error=sqlite3.Error)
+        super().__init__(f"sqlite:///{path}", driver_errors=_DRIVER_ERRORS)
         self._path = path.absolute()
         try:
             self._check_place()
@@ -119,7 +122,7 @@ class SqliteDatabase(Database):
         )
         try:
             return _prepared(connection)
-        except sqlite3.Error:
+        except _DRIVER_ERRORS:
             connection.close()
             raise
 
@@ -172,7 +175,7 @@ class MemoryDatabase(Database):
     begin_writing = "BEGIN IMMEDIATE"
 
     def __init__(self) -> None:
-        super().__init__("memory:", driver_error=sqlite3.Error)
+        super().__init__("memory:", driver_errors=_DRIVER_ERRORS)
         self._process = os.getpid()
         self._turn = threading.Lock()
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
