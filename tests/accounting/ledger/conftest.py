@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,19 +7,6 @@ import pytest
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import Ledger, open_ledger
-
-_NUMBERS = itertools.count()
-
-
-def new_postgres_database(server: str) -> str:
-    """Make an empty database on the test server and return its URL."""
-    import psycopg
-
-    name = f"ledger_{next(_NUMBERS)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE IF EXISTS {name}".encode())
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return server.replace("/postgres?", f"/{name}?")
 
 
 @pytest.fixture
@@ -30,7 +16,14 @@ def sqlite_url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def postgres_url(postgres_server: str) -> str:
-    return new_postgres_database(postgres_server)
+    """The URL of the test server, with no ledger in its database."""
+    import psycopg
+
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute("SET lock_timeout = '20s'")
+        connection.execute("SET client_min_messages = warning")
+        connection.execute("DROP SCHEMA IF EXISTS cloister_ledger CASCADE")
+    return postgres_server
 
 
 EVERY = ("memory", "sqlite", pytest.param("postgres", marks=(pytest.mark.postgres, pytest.mark.slow)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -120,5 +121,6 @@ class LedgerMachine(RuleBasedStateMachine):
         return budget.amount, budget.delta
 
 
-TestLedgerMachine = LedgerMachine.TestCase
-TestLedgerMachine.settings = settings(max_examples=25, stateful_step_count=25)
+@pytest.mark.slow
+class TestLedgerMachine(LedgerMachine.TestCase):  # type: ignore[name-defined, misc]
+    settings = settings(max_examples=25, stateful_step_count=25)

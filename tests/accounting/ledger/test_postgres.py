@@ -93,6 +93,17 @@ def test_many_make_the_schema_together(postgres_url: str) -> None:
 
 @pytest.mark.postgres
 @pytest.mark.slow
+def test_somebody_else_made_the_schema_first(
+    postgres_url: str, opened: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = iter([False, True, True])
+    monkeypatch.setattr("cloister.accounting.ledger.postgres._exists", lambda session: next(seen))
+    with open_ledger(postgres_url) as second:
+        assert second.accounts() == opened.accounts()
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "shown"),
     [("UPDATE cloister_ledger.format SET version = 2", "format 2"), ("DELETE FROM cloister_ledger.format", "unknown")],

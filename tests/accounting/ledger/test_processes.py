@@ -66,6 +66,7 @@ def test_eight_processes_spend_together_while_some_are_killed(durable_url: str) 
         _wait_for_entries(ledger, 200)
         for worker in victims:
             worker.kill()
+        ledger.verify()
         codes = [worker.end() for worker in workers]
         assert codes == [-signal.SIGKILL] * KILLED + [0] * (PROCESSES - KILLED)
         _check(ledger, [line for worker in workers for line in worker.lines])
