@@ -156,9 +156,9 @@ def test_a_bad_dataset_name_is_refused(hospital: Ledger, name: object) -> None:
 
 
 def test_two_ways_of_typing_a_name_are_one_account(ledger: Ledger) -> None:
-    ledger.open_account("caf\u00e9", budget=Budget(epsilon=1))
-    ledger.spend("cafe\u0301", cost=TENTH)
-    assert ledger.spent("caf\u00e9") == TENTH
+    ledger.open_account("Z\u00fcrich", budget=Budget(epsilon=1))
+    ledger.spend("Zu\u0308rich", cost=TENTH)
+    assert ledger.spent("Z\u00fcrich") == TENTH
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def _database(ledger: Ledger) -> SqliteDatabase:
 @pytest.mark.parametrize(
     ("url", "hint"),
     [
-        ("sqllite:///budget.db", 'Did you mean "sqlite:"'),
-        ("postgressql://host/db", 'Did you mean "postgresql:"'),
+        ("sqlitee:///budget.db", 'Did you mean "sqlite:"'),
+        ("postgresqll://host/db", 'Did you mean "postgresql:"'),
         ("postgresql+psycopg://host/db", 'Did you mean "postgresql:"'),
         ("memory", 'Did you mean "memory:"'),
         ("memory:budget", "does not start like this"),
