@@ -180,7 +180,15 @@ class LedgerError(CloisterError):
 
 
 class LedgerDamagedError(LedgerError):
-    """The hash chain or the file is broken."""
+    """The hash chain or the file is broken; ``dataset`` and ``entry`` say where, when that is known."""
+
+    def __init__(self, problem: str, *, fix: str = "", dataset: str | None = None, entry: int | None = None) -> None:
+        super().__init__(
+            problem,
+            fix=fix
+            or "spend nothing more from it; keep the file, and restore a backup whose head is the one you noted.",
+        )
+        self.dataset, self.entry = dataset, entry
 
 
 class LedgerVersionError(LedgerError):
