@@ -10,10 +10,13 @@ _PERSON = (
 )
 
 IDENTIFIERS = {
+    "a user name": r"user ?name|login|nick ?name|handle|screen ?name",
     "a person's name": rf"name|((first|last|middle|full|given|family|maiden|birth|{_PERSON}) ?names?)|surname|forename"
     r"|vorname|nachname|nombres?|apellidos?|pr[eé]nom|soyad\w?|ad soyad|isim",
     "an e-mail address": r"(.* )?(e ?mail|eposta)( address)?",
     "a phone number": r"(.* )?(phone|telephone|mobile|cell ?phone|fax|telefon|tel)( number| no| nr)?",
+    "a device or vehicle number": r"(.* )?(ip|ip address|mac|mac address|imei|imsi|vin|licen[cs]e plate|plate( number"
+    r"| no)?|serial( number| no)?|device id|cookie( id)?)",
     "a street address": r"(.* )?(street|address|adresse|adres|direcci[oó]n)( line)?( \d)?",
     "a national identity number": r"(.* )?(ssn|social security( number| no)?|national (id|insurance)( number| no)?|nino"
     r"|nhs( number| no)?|tc ?kimlik( no)?|steuer ?id|dni|nie|personnummer|bsn|pesel|cpf|hetu|nir|tax id|passport"
@@ -21,9 +24,6 @@ IDENTIFIERS = {
     "an account or card number": r"(.* )?(iban|account( number| no| nr| id)?|(credit ?)?card( number| no| nr)|pan)",
     "a record number": rf"id|uid|uuid|guid|mrn|((({_PERSON}|medical|record|case|chart|admission|visit|encounter|row"
     r"|insurance|policy)( record)?) ?(id|uid|uuid|guid|key|code|number|no|nr|ref|reference))|record",
-    "a device or vehicle number": r"(.* )?(ip|ip address|mac|mac address|imei|imsi|vin|licen[cs]e plate|plate( number"
-    r"| no)?|serial( number| no)?|device id|cookie( id)?)",
-    "a user name": r"user ?name|login|nick ?name|handle|screen ?name",
 }
 SUBJECT = rf"(({_PERSON})( record)?) ?(id|uid|uuid|guid|key|code|number|no|nr)|mrn"
 

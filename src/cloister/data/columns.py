@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -177,7 +177,7 @@ def clean_moment(value: object) -> date:
 
 def clean_categories(values: Iterable[Any]) -> tuple[Category, ...]:
     """Return categories of one type; where a text is among them, all are texts, as they were written."""
-    if is_single(values):
+    if is_single(values) or isinstance(values, Mapping):
         raise SchemaError("categories are not a list.", fix="write categories: [first, second].")
     found = [_clean_category(value) for value in values]
     if any(isinstance(value, str) for value in found):

@@ -139,7 +139,10 @@ def _texts(rows: Iterable[object]) -> Iterator[tuple[str, ...]]:
             raise HierarchyError(
                 "A row of the hierarchy holds a missing name.", fix="leave missing values out; they need no row."
             )
-        yield tuple(text_of(name) for name in row)
+        texts = tuple(text_of(name) for name in row)
+        if "" in texts[1:]:
+            raise HierarchyError("A row of the hierarchy holds an empty name above its value.", fix="name the group.")
+        yield texts
 
 
 def _distinct_rows(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from cloister.data.interval_labels import Interval, first_overlap, interval_in, 
 from cloister.data.values import Codes, text_of_number
 from cloister.errors import HierarchyError
 
+_Numbers: TypeAlias = "list[Fraction | int | None]"
 _EVERYTHING = Interval(None, None)
 
 
@@ -24,24 +26,11 @@ def check_tree(layers: Layers) -> None:
     """
     parents = [_parents(layers, level) for level in range(len(layers.labels) - 1)]
     _check_meanings(layers, parents)
-    for level in _interval_levels(layers):
-        named = np.unique(layers.codes[level][_numeric(layers)])
-        pair = first_overlap(layers.labels[level][code] for code in named)
-        if pair is not None:
-            raise HierarchyError(
-                f'The intervals "{pair[0]}" and "{pair[1]}" at one level overlap.',
-                fix="let each number belong to one interval per level, for example [20, 30) and [30, 40).",
-            )
-
-    for level in _interval_levels(layers):
-        wrong = np.flatnonzero(_outside(layers, level))
-        if wrong.size:
-            leaf = layers.labels[0][wrong[0]]
-            interval = layers.labels[level][layers.codes[level][wrong[0]]]
-            raise HierarchyError(
-                f'The value "{leaf}" lies outside "{interval}", which the hierarchy puts above it.',
-                fix=f'put "{leaf}" under an interval that contains it, or rename the interval.',
-            )
+    levels = _interval_levels(layers)
+    numbers = _numbers(layers) if levels else []
+    for level in levels:
+        _check_overlap(layers, level, numbers)
+        _check_inside(layers, level, numbers)
 
 
 def truthful(layers: Layers) -> tuple[Layers, bool]:
@@ -49,36 +38,55 @@ def truthful(layers: Layers) -> tuple[Layers, bool]:
 
     The new name is the range of the values below: "95-99" above 96 .. 100 becomes "96-100".
     """
-    levels = list(layers.labels)
-    for level in _interval_levels(layers):
-        labels = list(levels[level])
-        for code, name in _ranges_below(layers, level).items():
+    names = list(layers.labels)
+    levels = _interval_levels(layers)
+    numbers = _numbers(layers) if levels else []
+    for level in levels:
+        labels = list(names[level])
+        for code, name in _ranges_below(layers, level, numbers).items():
             labels[code] = name
-        levels[level] = tuple(labels)
-    renamed = tuple(levels) != layers.labels
-    return Layers(tuple(levels), layers.codes), renamed
+        names[level] = tuple(labels)
+    return Layers(tuple(names), layers.codes), tuple(names) != layers.labels
 
 
-def _ranges_below(layers: Layers, level: int) -> dict[int, str]:
+def _check_overlap(layers: Layers, level: int, numbers: _Numbers) -> None:
+    numeric = np.array([number is not None for number in numbers])
+    pair = first_overlap(layers.labels[level][code] for code in np.unique(layers.codes[level][numeric]))
+    if pair is not None:
+        raise HierarchyError(
+            f'The intervals "{pair[0]}" and "{pair[1]}" at one level overlap.',
+            fix="let each number belong to one interval per level, for example [20, 30) and [30, 40).",
+        )
+
+
+def _check_inside(layers: Layers, level: int, numbers: _Numbers) -> None:
+    wrong = np.flatnonzero(_outside(layers, level, numbers))
+    if wrong.size:
+        leaf = layers.labels[0][wrong[0]]
+        interval = layers.labels[level][layers.codes[level][wrong[0]]]
+        raise HierarchyError(
+            f'The value "{leaf}" lies outside "{interval}", which the hierarchy puts above it.',
+            fix=f'put "{leaf}" under an interval that contains it, or rename the interval.',
+        )
+
+
+def _ranges_below(layers: Layers, level: int, numbers: _Numbers) -> dict[int, str]:
     """Return the range of the values below each interval of a level that does not hold them."""
     codes = layers.codes[level].tolist()
-    below: dict[int, list[Fraction | int]] = {
-        codes[leaf]: [] for leaf in np.flatnonzero(_outside(layers, level)).tolist()
-    }
-    for label, code in zip(layers.labels[0], codes, strict=True):
-        number = number_in(label) if code in below else None
-        if number is not None:
+    wrong = np.flatnonzero(_outside(layers, level, numbers)).tolist()
+    below: dict[int, list[Fraction | int]] = {codes[leaf]: [] for leaf in wrong}
+    for number, code in zip(numbers, codes, strict=True):
+        if number is not None and code in below:
             below[code].append(number)
     return {code: f"{text_of_number(min(held))}-{text_of_number(max(held))}" for code, held in below.items()}
 
 
-def _outside(layers: Layers, level: int) -> NDArray[np.bool_]:
+def _outside(layers: Layers, level: int, numbers: _Numbers) -> NDArray[np.bool_]:
     """Return which leaves are outside their interval at a level: by floats, and exactly where those tie."""
     intervals = [interval_in(label) or _EVERYTHING for label in layers.labels[level]]
     codes = layers.codes[level]
     low = np.array([-np.inf if part.low is None else float(part.low) for part in intervals])[codes]
     high = np.array([np.inf if part.high is None else float(part.high) for part in intervals])[codes]
-    numbers = [number_in(label) for label in layers.labels[0]]
     values = np.array([np.nan if number is None else float(number) for number in numbers])
     outside = np.asarray((values < low) | (values > high))
     for leaf in np.flatnonzero((values == low) | (values == high)):
@@ -93,8 +101,8 @@ def _interval_levels(layers: Layers) -> list[int]:
     return [level for level, labels in named if any(interval_in(label) is not None for label in labels)]
 
 
-def _numeric(layers: Layers) -> NDArray[np.bool_]:
-    return np.array([number_in(label) is not None for label in layers.labels[0]])
+def _numbers(layers: Layers) -> _Numbers:
+    return [number_in(label) for label in layers.labels[0]]
 
 
 def _parents(layers: Layers, level: int) -> Codes:

@@ -36,9 +36,14 @@ def parse_rows(text: str, *, where: str) -> list[list[str]]:
 
 
 def format_rows(rows: Iterable[Sequence[str]]) -> str:
-    """Return rows as semicolon-separated text."""
+    """Return rows as semicolon-separated text; a carriage return in a name needs quotes that csv does not add."""
+    listed = list(rows)
+    returns = any("\r" in name for row in listed for name in row)
     target = io.StringIO(newline="")
-    csv.writer(target, delimiter=";", lineterminator="\n").writerows(rows)
+    writer = csv.writer(
+        target, delimiter=";", lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
+    )
+    writer.writerows(listed)
     return target.getvalue()
 
 

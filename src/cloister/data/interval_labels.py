@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cloister.data.values import text_of_number
 
-_NUMBER = r"[-+]?\d+(?:\.\d+)?"
+_NUMBER = r"[-+]?[0-9]{1,40}(?:\.[0-9]{1,40})?"
 _BRACKETS = re.compile(rf"([\[\](])\s*({_NUMBER})\s*[,;]\s*({_NUMBER})\s*([\])\[])")
 _DASH = re.compile(rf"({_NUMBER})\s*(?:-|\u2013|\.\.|\bto\b)\s*({_NUMBER})")
 _ONE_SIDED = re.compile(rf"(<=|>=|<|>|\u2264|\u2265)\s*({_NUMBER})|({_NUMBER})\s*\+")
@@ -60,7 +60,7 @@ def interval_name(low: Fraction | int, high: Fraction | int) -> str:
 
 def number_in(label: str) -> Fraction | int | None:
     """Return the number that a label is, if it is one."""
-    if label.isascii() and label.isdigit():
+    if len(label) <= 40 and label.isascii() and label.isdigit():
         return int(label)
     return Fraction(label) if _PLAIN.fullmatch(label) else None
 

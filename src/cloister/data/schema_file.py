@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -38,6 +38,7 @@ _KEYS = (
     "guessed",
     "evidence",
 )
+_RARE_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
 _EXAMPLE = "write for example\n  columns:\n    age: {role: quasi, kind: numeric, bounds: [0, 110]}"
 _HEADER = "# What is stated about each column. Roles: identifier, quasi, sensitive, insensitive.\n"
 _GUESS_HEADER = (
@@ -123,8 +124,9 @@ def _column_from_dict(name: object, facts: Any, folder: Path) -> Column:
     given = {key: value for key, value in facts.items() if value is not None}
     hierarchy, source = _read_hierarchy(given.pop("hierarchy", None), str(name), folder)
     given.setdefault("kind", _likely_kind(given))
-    if "role" not in given:
-        given["guessed"] = [*_listed(given.get("guessed", ())), "role"]
+    guessed = given.setdefault("guessed", [])
+    if "role" not in given and isinstance(guessed, Sequence | Set) and not isinstance(guessed, str):
+        given["guessed"] = [*guessed, "role"]
         given.setdefault("evidence", "no role was stated; quasi is the safe choice")
     if not isinstance(given.get("evidence", ""), str):
         raise SchemaError(f'Column "{name}": evidence is not a text.', fix="put it in quotes.")
@@ -160,10 +162,6 @@ def _are_dates(bounds: Any) -> bool:
         return all(isinstance(clean_moment(end), date) for end in bounds)
     except (CloisterError, TypeError):
         return False
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, Sequence | frozenset) and not isinstance(value, str) else [value]
 
 
 def _read_hierarchy(value: Any, name: str, folder: Path) -> tuple[Hierarchy | None, Path | None]:
@@ -266,8 +264,11 @@ def _whole(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     return int(str(loader.construct_scalar(node)))
 
 
-def _block(dumper: yaml.SafeDumper, value: _Block) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", str(value), style="|")
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = "|" if isinstance(value, _Block) else None
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", str(value), style='"' if _RARE_BREAKS.search(value) else style
+    )
 
 
 _SCALARS = (
@@ -280,4 +281,5 @@ for _tag, _pattern, _first in _SCALARS:
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), _first)
 _Loader.add_constructor("tag:yaml.org,2002:float", _decimal)
 _Loader.add_constructor("tag:yaml.org,2002:int", _whole)
-_Dumper.add_representer(_Block, _block)
+_Dumper.add_representer(str, _text)
+_Dumper.add_representer(_Block, _text)
