@@ -97,7 +97,7 @@ def test_dates_are_rounded_to_years() -> None:
     assert (days.kind, days.bounds) == (Kind.DATETIME, (date(2021, 1, 1), date(2022, 12, 31)))
     moment = datetime(2021, 5, 3, 12, tzinfo=UTC)
     times = infer("visit", StorageType.TIMESTAMP, [moment])
-    assert times.bounds == (datetime(2021, 1, 1, tzinfo=UTC), datetime(2021, 12, 31, 23, 59, 59, tzinfo=UTC))
+    assert times.bounds == (datetime(2021, 1, 1, tzinfo=UTC), datetime(2021, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
     assert infer("visit", StorageType.DATE, [], minimum="x", maximum="y").bounds is None
 
 

@@ -231,3 +231,13 @@ def test_the_reader_of_a_wrong_interval_is_warned(tmp_path: Path) -> None:
     with pytest.warns(DataWarning, match="renamed"):
         schema = read(tmp_path, "columns:\n  a:\n    role: quasi\n    hierarchy: |\n      5;0-4;*\n")
     assert schema["a"].hierarchy == Hierarchy.from_levels([["5", "5-5"]])
+
+
+def test_files_are_not_opened_for_a_stranger(tmp_path: Path) -> None:
+    Hierarchy.masking(1).write_csv(tmp_path / "zip.csv")
+    data = {"columns": {"zip": {"role": "quasi", "hierarchy": "zip.csv"}}}
+    assert Schema.from_dict(data, folder=tmp_path)["zip"].hierarchy == Hierarchy.masking(1)
+    with pytest.raises(SchemaError, match="inside the schema"):
+        Schema.from_dict(data, folder=None)
+    inside = Schema.from_dict(data, folder=tmp_path).to_dict()
+    assert Schema.from_dict(inside, folder=None)["zip"].hierarchy == Hierarchy.masking(1)

@@ -112,9 +112,8 @@ def _whole_years(first: Any, last: Any) -> Bounds | None:
     if not isinstance(first, date) or not isinstance(last, date):
         return None
     if isinstance(first, datetime):
-        return datetime(first.year, 1, 1, tzinfo=first.tzinfo), datetime(
-            last.year, 12, 31, 23, 59, 59, tzinfo=first.tzinfo
-        )
+        end = datetime(last.year, 12, 31, 23, 59, 59, 999_999, tzinfo=first.tzinfo)
+        return datetime(first.year, 1, 1, tzinfo=first.tzinfo), end
     return date(first.year, 1, 1), date(last.year, 12, 31)
 
 

@@ -73,9 +73,15 @@ class Schema(Mapping[str, Column]):
         file.write_columns(path, tuple(self._columns.values()), overwrite=overwrite)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], *, folder: str | Path = ".") -> Schema:
-        """Build from the plain values that `to_dict` returns; hierarchy files count from a folder."""
-        return cls(file.columns_from_dict(data, folder=Path(folder)))
+    def from_dict(cls, data: Mapping[str, Any], *, folder: str | Path | None = ".") -> Schema:
+        """Build from the plain values that `to_dict` returns.
+
+        Args:
+            data: the plain values.
+            folder: where the names of hierarchy files count from; None refuses to open files, for values that a
+                stranger sent.
+        """
+        return cls(file.columns_from_dict(data, folder=None if folder is None else Path(folder)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; hierarchies are inside, as text."""
@@ -161,7 +167,7 @@ class Schema(Mapping[str, Column]):
         )
 
     def check(self, table: Profiled | None = None) -> SchemaReport:
-        """Explain what is missing for a private release, and compare with a table if one is given."""
+        """Explain what is missing for a private release, and compare with a table's frequent values if one is given."""
         return check_schema(self._columns, None if table is None else table.profiles())
 
     # Changing --------------------------------------------------------------------------------------------------------

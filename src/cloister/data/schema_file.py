@@ -40,6 +40,7 @@ _KEYS = (
 )
 _RARE_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
 _EXAMPLE = "write for example\n  columns:\n    age: {role: quasi, kind: numeric, bounds: [0, 110]}"
+_INSIDE_FIX = "write the hierarchy inside the schema, as Schema.to_dict does."
 _HEADER = "# What is stated about each column. Roles: identifier, quasi, sensitive, insensitive.\n"
 _GUESS_HEADER = (
     "# Facts listed under guessed were read from the data. Until they are replaced or confirmed, this file shows\n"
@@ -69,7 +70,7 @@ def write_columns(path: str | Path, columns: Sequence[Column], *, overwrite: boo
     write_text(path, header + dump_yaml(data), overwrite=overwrite)
 
 
-def columns_from_dict(data: Any, *, folder: Path) -> list[Column]:
+def columns_from_dict(data: Any, *, folder: Path | None) -> list[Column]:
     """Return columns from plain values."""
     if not isinstance(data, Mapping) or not data:
         raise SchemaError("The schema is empty or not a mapping.", fix=f"{_EXAMPLE}.")
@@ -115,7 +116,7 @@ def dump_yaml(data: Any) -> str:
     )
 
 
-def _column_from_dict(name: object, facts: Any, folder: Path) -> Column:
+def _column_from_dict(name: object, facts: Any, folder: Path | None) -> Column:
     if facts is None:
         facts = {}
     if not isinstance(facts, Mapping):
@@ -164,12 +165,14 @@ def _are_dates(bounds: Any) -> bool:
         return False
 
 
-def _read_hierarchy(value: Any, name: str, folder: Path) -> tuple[Hierarchy | None, Path | None]:
+def _read_hierarchy(value: Any, name: str, folder: Path | None) -> tuple[Hierarchy | None, Path | None]:
     """Return the hierarchy that a file name, an inside text, a taxonomy or a list of rows stands for."""
     try:
         if value is None or isinstance(value, Hierarchy):
             return value, None
         if isinstance(value, str) and "\n" not in value:
+            if folder is None:
+                raise SchemaError("the hierarchy is in a file, and files are not opened here.", fix=_INSIDE_FIX)
             return Hierarchy.read_csv(folder / value), folder / value
         if isinstance(value, str):
             return Hierarchy.parse(value), None
