@@ -46,7 +46,7 @@ def test_a_missing_or_unreadable_file_is_one_clear_error(tmp_path: Path) -> None
         Hierarchy.read_csv(tmp_path / "none.csv")
     with pytest.raises(SchemaError, match="readable file"):
         Hierarchy.read_csv(tmp_path)
-    (tmp_path / "latin.csv").write_bytes("caf\xe9;*\n".encode("latin-1"))
+    (tmp_path / "latin.csv").write_bytes("Z\xfcrich;*\n".encode("latin-1"))
     with pytest.raises(SchemaError, match="save it as UTF-8"):
         Hierarchy.read_csv(tmp_path / "latin.csv")
 

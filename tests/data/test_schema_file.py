@@ -153,7 +153,7 @@ def test_a_hierarchy_may_be_written_inside(tmp_path: Path) -> None:
         ("columns: [a]", "no columns", "columns:"),
         ("schema: cloister.schema/1", "no columns", "columns:"),
         ("schema: cloister.schema/9\ncolumns: {a: }", "cloister.schema/9", "update cloister"),
-        ("colums: {a: }", 'Did you mean "columns"', "use schema, columns"),
+        ("column: {a: }", 'Did you mean "columns"', "use schema, columns"),
         ("columns: {age: {bound: [1, 2]}}", 'unknown key "bound". Did you mean "bounds"', "use role, kind"),
         ("columns: {age: 5}", '"age" is not a mapping', "columns:"),
         ("columns: {age: {kind: numeric, bounds: [90, 17]}}", 'Column "age": bounds are reversed', "bounds=(17, 90)"),
@@ -201,7 +201,7 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
         Schema.read(tmp_path / "none.yaml")
     with pytest.raises(SchemaError, match="readable file"):
         Schema.read(tmp_path)
-    (tmp_path / "latin.yaml").write_bytes(b"columns: {caf\xe9: {role: quasi}}")
+    (tmp_path / "latin.yaml").write_bytes(b"columns: {Z\xfcrich: {role: quasi}}")
     with pytest.raises(SchemaError, match="UTF-8"):
         Schema.read(tmp_path / "latin.yaml")
 

@@ -17,7 +17,7 @@ IDENTIFIERS = {
     "a phone number": r"(.* )?(phone|telephone|mobile|cell ?phone|fax|telefon|tel)( number| no| nr)?",
     "a device or vehicle number": r"(.* )?(ip|ip address|mac|mac address|imei|imsi|vin|licen[cs]e plate|plate( number"
     r"| no)?|serial( number| no)?|device id|cookie( id)?)",
-    "a street address": r"(.* )?(street|address|adresse|adres|direcci[oó]n)( line)?( \d)?",
+    "a street address": r"(.* )?(street|address|adre[s]+e?|direcci[oó]n)( line)?( \d)?",
     "a national identity number": r"(.* )?(ssn|social security( number| no)?|national (id|insurance)( number| no)?|nino"
     r"|nhs( number| no)?|tc ?kimlik( no)?|steuer ?id|dni|nie|personnummer|bsn|pesel|cpf|hetu|nir|tax id|passport"
     r"( number| no)?|driver s? ?licen[cs]e( number| no)?)",
@@ -32,7 +32,7 @@ SENSITIVE = (
     r"|prescriptions?|hiv|aids|cancer|lab|test results?|result|blood( type)?|allerg(y|ies)|disabilit(y|ies)|mental"
     r"|pregnan(t|cy)|genetic|genotype|cause of death|death|outcome|smok(er|ing)|alcohol|bmi|cholesterol|glucose"
     r"|salar(y|ies)|incomes?|wages?|earnings|pay|bonus|debts?|loans?|credit( score)?|balance|mortgage|wealth|capital"
-    r"|religion|belief|faith|politic(s|al)|party|votes?|sexual|orientation|union|crimes?|offen[cs]es?|convictions?"
+    r"|religion|belief|faith|politic(s|al)|party|votes?|sexual|orientation|union|crimes?|offenses?|offences?|convictions?"
     r"|arrests?|grades?|gpa|scores?|marks?|charge|cost"
 )
 QUASI = (

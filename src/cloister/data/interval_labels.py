@@ -6,6 +6,7 @@ share one (``30-35`` and ``35-40``), because many published hierarchies are writ
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -95,22 +96,15 @@ def first_overlap(labels: Iterable[str]) -> tuple[str, str] | None:
     named = [(label, part) for label in labels if (part := _interval_or_point(label)) is not None]
     lowest = min((part.low for _, part in named if part.low is not None), default=Fraction(0)) - 1
     named.sort(key=lambda item: (lowest if item[1].low is None else item[1].low, not item[1].is_point))
-    widest: tuple[str, Interval] | None = None
-    for label, part in named:
-        if widest is not None and widest[1].overlaps(part):
-            return widest[0], label
-        if widest is None or _ends_later(part, widest[1]):
-            widest = (label, part)
+    for (label, part), (next_label, next_part) in itertools.pairwise(named):
+        if part.overlaps(next_part):
+            return label, next_label
     return None
 
 
 def _interval_or_point(label: str) -> Interval | None:
     value = number_in(label)
     return interval_in(label) if value is None else Interval(Fraction(value), Fraction(value), high_closed=True)
-
-
-def _ends_later(part: Interval, other: Interval) -> bool:
-    return other.high is not None and (part.high is None or part.high >= other.high)
 
 
 class IntervalIndex:
