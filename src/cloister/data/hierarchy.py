@@ -143,7 +143,7 @@ class Hierarchy:
 
     @classmethod
     def _from_text_rows(cls, rows: list[list[str]], *, strict: bool) -> Hierarchy:
-        layers = building.layers_from_rows(rows)
+        layers = building.layers_from_texts(map(tuple, rows))
         renamed = False
         if not strict:
             layers, renamed = checks.truthful(layers)

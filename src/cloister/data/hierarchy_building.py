@@ -32,7 +32,12 @@ class Layers(NamedTuple):
 
 def layers_from_rows(rows: Iterable[Sequence[object]]) -> Layers:
     """Return the layers of rows that go from a raw value to the root, padded where they are short."""
-    padded = _padded(_distinct_rows(_texts(rows)))
+    return layers_from_texts(_texts(rows))
+
+
+def layers_from_texts(rows: Iterable[tuple[str, ...]]) -> Layers:
+    """Return the layers of rows that are texts without empty names above the value."""
+    padded = _padded(_distinct_rows(rows))
     return _layers([list(column) for column in zip(*padded, strict=True)])
 
 
