@@ -1,0 +1,58 @@
+"""The text form of hierarchies that ARX uses: semicolon-separated, one row per raw value, from the value to ``*``."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from cloister.data.files import read_text, write_text
+from cloister.errors import HierarchyError
+
+
+def read_rows(path: str | Path) -> list[list[str]]:
+    """Return the rows of a hierarchy file."""
+    return parse_rows(read_text(path, what="hierarchy"), where=f'The hierarchy file "{path}"')
+
+
+def parse_rows(text: str, *, where: str) -> list[list[str]]:
+    """Return the rows of a text; blank lines and empty cells at the end of a row are passed over."""
+    try:
+        rows = [_trimmed(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=";", strict=True) if row]
+    except csv.Error:
+        raise HierarchyError(
+            f"{where} is not semicolon-separated text.", fix='write one row per value, such as "39;30-39;*".'
+        ) from None
+    if not any(rows):
+        raise HierarchyError(f"{where} is empty.", fix='write one row per value, such as "39;30-39;*".')
+    for number, row in enumerate(rows, start=1):
+        if "" in row[1:]:
+            raise HierarchyError(
+                f"Row {number} of {where[0].lower()}{where[1:]} has an empty cell between two names.",
+                fix="fill the cell in, or repeat the name before it.",
+            )
+    return rows
+
+
+def format_rows(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as semicolon-separated text; a carriage return in a name needs quotes that csv does not add."""
+    listed = list(rows)
+    returns = any("\r" in name for row in listed for name in row)
+    target = io.StringIO(newline="")
+    writer = csv.writer(
+        target, delimiter=";", lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
+    )
+    writer.writerows(listed)
+    return target.getvalue()
+
+
+def write_rows(path: str | Path, rows: Iterable[Sequence[str]], *, overwrite: bool) -> None:
+    """Write rows to a file, whole or not at all."""
+    write_text(path, format_rows(rows), overwrite=overwrite)
+
+
+def _trimmed(row: list[str]) -> list[str]:
+    while len(row) > 1 and row[-1] == "":
+        row = row[:-1]
+    return row

@@ -1,0 +1,230 @@
+"""What is missing in a schema before anything may be released, in sentences for the custodian."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from cloister.core import exact
+from cloister.data.columns import Column, Kind, Missing, Role, clean_moment
+from cloister.data.identifiers import find_identifier
+from cloister.data.profile import ColumnProfile
+from cloister.data.values import text_of
+from cloister.errors import CloisterError, did_you_mean
+
+
+class Severity(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to know about a schema, and what to do about it."""
+
+    severity: Severity
+    column: str | None
+    sentence: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.sentence} Fix: {self.fix}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as JSON-ready values."""
+        return {
+            "severity": str(self.severity),
+            "column": self.column,
+            "sentence": self.sentence,
+            "fix": self.fix,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReport:
+    """Everything found, the gravest first. It quotes names of columns, never values."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Return whether nothing stands in the way of a release."""
+        return not any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    def about(self, column: str) -> tuple[Finding, ...]:
+        """Return the findings about one column."""
+        return tuple(finding for finding in self.findings if finding.column == column)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.findings)) or "The schema is complete."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON-ready values that start with a version marker."""
+        return {
+            "schema": "cloister.schema-report/1",
+            "ok": self.ok,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+
+def check_schema(columns: Mapping[str, Column], profiles: Iterable[ColumnProfile] | None) -> SchemaReport:
+    """Return what is missing for a private release, also compared with a table's profiles."""
+    found = [finding for column in columns.values() for finding in _about_column(column)]
+    if profiles is not None:
+        found.extend(_compared(columns, list(profiles)))
+    order = list(Severity)
+    return SchemaReport(tuple(sorted(found, key=lambda finding: order.index(finding.severity))))
+
+
+def _about_column(column: Column) -> Iterator[Finding]:
+    yield from _guesses(column)
+    if column.role is Role.IDENTIFIER:
+        return
+    yield from _domain(column)
+    yield from _treatment(column)
+
+
+def _guesses(column: Column) -> Iterator[Finding]:
+    name = column.name
+    domain = sorted(column.guessed & {"bounds", "categories"})
+    other = sorted(column.guessed - {"bounds", "categories"})
+    if domain:
+        yield Finding(
+            Severity.ERROR,
+            name,
+            f'The {" and ".join(domain)} of "{name}" were read from the data, so using them would tell about people.',
+            f'replace them by what is known without looking, then schema.confirm("{name}").',
+        )
+    if other:
+        because = f" ({column.evidence})" if column.evidence else ""
+        yield Finding(
+            Severity.WARNING,
+            name,
+            f'The {" and ".join(other)} of "{name}" are guesses{because}.',
+            f'correct them, then schema.confirm("{name}").',
+        )
+
+
+def _domain(column: Column) -> Iterator[Finding]:
+    name = column.name
+    if column.kind in (Kind.NUMERIC, Kind.DATETIME) and column.bounds is None and column.categories is None:
+        yield Finding(
+            Severity.WARNING,
+            name,
+            f'"{name}" has no bounds, so it cannot be summed, averaged or binned privately.',
+            f'schema.with_bounds("{name}", (lowest, highest)), from public knowledge.',
+        )
+    if column.kind in (Kind.NOMINAL, Kind.ORDINAL, Kind.SET) and column.categories is None and column.bounds is None:
+        yield Finding(
+            Severity.WARNING,
+            name,
+            f'"{name}" has no categories, so groups cannot be listed without looking at the data.',
+            f'schema.with_categories("{name}", [...]), from public knowledge.',
+        )
+
+
+def _treatment(column: Column) -> Iterator[Finding]:
+    name = column.name
+    if column.role is Role.INSENSITIVE:
+        yield Finding(
+            Severity.WARNING,
+            name,
+            f'"{name}" is called insensitive: it would be published untouched and could single people out.',
+            f'keep it so only if nobody can know it from outside, else schema.with_role("{name}", "quasi").',
+        )
+    if column.role is Role.QUASI and column.hierarchy is None:
+        numeric = column.kind in (Kind.NUMERIC, Kind.DATETIME) and column.bounds is not None
+        yield Finding(
+            Severity.NOTE if numeric else Severity.WARNING,
+            name,
+            f'"{name}" has no hierarchy, so it can only be kept, cut into ranges or suppressed.',
+            f'schema.with_hierarchy("{name}", Hierarchy.read_csv("{name}.csv")), or another builder of Hierarchy.',
+        )
+    if column.missing is Missing.MATCHES_ANY:
+        yield Finding(
+            Severity.WARNING,
+            name,
+            f'In "{name}" a missing value counts as equal to anything, which is weaker than a value of its own.',
+            "set missing: own_value unless the weaker promise is meant.",
+        )
+
+
+def _compared(columns: Mapping[str, Column], profiles: list[ColumnProfile]) -> Iterator[Finding]:
+    present = [profile.name for profile in profiles]
+    for name in columns:
+        if name not in present:
+            yield Finding(
+                Severity.ERROR,
+                name,
+                f'"{name}" is in the schema but not in the table.{did_you_mean(name, present)}',
+                f'rename it, or schema.without("{name}").',
+            )
+    for profile in profiles:
+        if profile.name in columns:
+            yield from _about_data(columns[profile.name], profile)
+        else:
+            yield Finding(
+                Severity.ERROR,
+                profile.name,
+                f'"{profile.name}" is in the table but not in the schema.{did_you_mean(profile.name, columns)}',
+                "add it with its role, so that nothing is published by accident.",
+            )
+
+
+def _about_data(column: Column, profile: ColumnProfile) -> Iterator[Finding]:
+    name = column.name
+    identifier = find_identifier(profile)
+    if identifier is not None and column.role is not Role.IDENTIFIER:
+        grave = identifier.by_value and column.role is not Role.SENSITIVE
+        yield Finding(
+            Severity.ERROR if grave else Severity.WARNING,
+            name,
+            f'"{name}" looks like an identifier ({identifier.evidence}) but is called {column.role}.',
+            f'schema.with_role("{name}", "identifier") unless it is none.',
+        )
+    if column.role is Role.IDENTIFIER:
+        return
+    if _exceeds(column, profile):
+        yield Finding(
+            Severity.WARNING,
+            name,
+            f'Some values of "{name}" lie outside its bounds and will be moved to the nearest bound.',
+            "widen the bounds if such values are possible in general; do not fit them to this data.",
+        )
+    if not _listed(column, profile):
+        yield Finding(
+            Severity.WARNING,
+            name,
+            f'Some values of "{name}" are not among its categories.',
+            "add what is possible in general, or mend the data.",
+        )
+    if column.hierarchy is not None and not column.hierarchy.covers(list(profile.common)):
+        yield Finding(
+            Severity.ERROR,
+            name,
+            f'The hierarchy of "{name}" does not cover every value.',
+            "add the missing values as leaves; hierarchy.uncovered(values) lists them.",
+        )
+
+
+def _exceeds(column: Column, profile: ColumnProfile) -> bool:
+    if column.bounds is None or profile.minimum is None or profile.maximum is None:
+        return False
+    read = clean_moment if column.kind is Kind.DATETIME else exact.number
+    try:
+        low, high = (read(end) for end in (profile.minimum, profile.maximum))
+        return bool(low < column.bounds[0] or high > column.bounds[1])  # type: ignore[operator]  # same scale by kind
+    except (CloisterError, TypeError):
+        return False
+
+
+def _listed(column: Column, profile: ColumnProfile) -> bool:
+    if column.categories is None or column.kind is Kind.SET:
+        return True
+    known = {text_of(category) for category in column.categories}
+    return all(value is None or text_of(value) in known for value in profile.common)
