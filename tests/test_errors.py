@@ -16,6 +16,13 @@ def test_an_error_says_what_is_wrong_and_what_to_type() -> None:
     assert (error.requested, error.remaining) == (Fraction(1, 2), Fraction(1, 5))
 
 
+def test_following_the_advice_on_a_budget_works() -> None:
+    error = errors.BudgetExceededError(requested=Fraction(1), remaining=Fraction(2, 3))
+    assert "epsilon <= 0.666666," in error.fix
+    tiny = errors.BudgetExceededError(requested=Fraction(1, 3), remaining=Fraction(1, 10**9))
+    assert str(tiny).startswith("This release needs epsilon 0.333334, but only 1e-09 is left.")
+
+
 def test_errors_export_themselves() -> None:
     values = errors.ParameterError("It is wrong.", fix="mend it.").to_dict()
     assert values == {

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
 from fractions import Fraction
 
 __all__ = [
@@ -163,10 +164,10 @@ class BudgetExceededError(AccountingError):
         whose: str = "",
         fix: str = "",
     ) -> None:
-        left = float(remaining)
+        needed, left = _six_digits(requested, ROUND_UP), _six_digits(remaining, ROUND_DOWN)
         super().__init__(
-            f"This release needs {measure} {float(requested):g}, but only {left:g} is left{whose}.",
-            fix=fix or f"ask for {measure} <= {left:g}, or have the data owner raise the budget.",
+            f"This release needs {measure} {needed}, but only {left} is left{whose}.",
+            fix=fix or f"ask for {measure} <= {left}, or have the data owner raise the budget.",
         )
         self.requested, self.remaining, self.measure = requested, remaining, measure
 
@@ -259,6 +260,12 @@ class PrivacyParameterWarning(CloisterWarning):
 
 class DataWarning(CloisterWarning):
     """Data was repaired on reading, for example a duplicate column name."""
+
+
+def _six_digits(value: Fraction, rounding: str) -> str:
+    """Return a number to type, rounded so that following the advice works."""
+    quotient = Context(prec=6, rounding=rounding).divide(Decimal(value.numerator), Decimal(value.denominator))
+    return f"{float(quotient):g}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -41,7 +41,7 @@ LAWS = {
         shift=None,
         secret=None,
         incomplete=(lambda: m.TruncatedLaplace(sensitivity=1, epsilon=1),),  # type: ignore[call-arg]
-        samples=10,
+        samples=200,
     ),
     "discrete_gaussian": MechanismLaws(
         factory=lambda rho: m.DiscreteGaussian(sensitivity=1, rho=rho),
