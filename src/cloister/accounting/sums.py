@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from fractions import Fraction
 
 LARGEST_DENOMINATOR_BITS = 512
 """Up to this size a sum is exact; beyond it the sum is rounded up."""
 
-_STEP = Fraction(1, 2**200)
+_BITS = 200
 
 
 def sum_above(values: Iterable[Fraction]) -> Fraction:
@@ -18,9 +17,14 @@ def sum_above(values: Iterable[Fraction]) -> Fraction:
     >>> sum_above([Fraction(1, 10)] * 10)
     Fraction(1, 1)
     """
-    total = Fraction(0)
-    for value in values:
+    total, rest = Fraction(0), iter(values)
+    for value in rest:
         total += value
         if total.denominator.bit_length() > LARGEST_DENOMINATOR_BITS:
-            total = math.ceil(total / _STEP) * _STEP
+            return Fraction(_scaled(total) + sum(map(_scaled, rest)), 2**_BITS)
     return total
+
+
+def _scaled(value: Fraction) -> int:
+    """Return a value in units of 2**-200, rounded up."""
+    return -((-value.numerator << _BITS) // value.denominator)

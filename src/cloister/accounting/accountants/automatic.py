@@ -13,7 +13,7 @@ from cloister.accounting.accountants.pld import PldAccountant
 from cloister.accounting.accountants.pure import PureAccountant
 from cloister.accounting.accountants.renyi import RenyiAccountant
 from cloister.accounting.accountants.zero_concentrated import ZeroConcentratedAccountant
-from cloister.accounting.events import Event, RepeatedEvent, SubsampledEvent
+from cloister.accounting.events import SubsampledEvent
 from cloister.core import validation
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.errors import AccountingError, ParameterError, UnsupportedEventError
@@ -63,10 +63,10 @@ def compose(
     relation = _checked_relation(adjacency, counts)
     if epsilon is not None:
         wanted = validation.check_epsilon(epsilon, allow_zero=True)
-        least = _answer(accountant, counts, lambda one: one.delta(_events(counts), epsilon=wanted), pure=False)
+        least = _answer(accountant, counts, lambda one: one.delta(counts, epsilon=wanted), pure=False)
         return ApproxDP(epsilon=wanted, delta=_below_one(least), adjacency=relation, unit=unit)
     slack = validation.check_delta(0 if delta is None else delta)
-    found = _answer(accountant, counts, lambda one: one.epsilon(_events(counts), delta=slack), pure=slack == 0)
+    found = _answer(accountant, counts, lambda one: one.epsilon(counts, delta=slack), pure=slack == 0)
     if delta is None:
         return PureDP(epsilon=found, adjacency=relation, unit=unit)
     return ApproxDP(epsilon=found, delta=slack, adjacency=relation, unit=unit)
@@ -80,7 +80,7 @@ def compare(events: Events, *, delta: object) -> dict[str, Fraction]:
     for accountant in (cls() for cls in _ACCOUNTANTS[:-1]):
         if supports_all(accountant, counts):
             with suppress(AccountingError):
-                answers[accountant.name] = accountant.epsilon(_events(counts), delta=slack)
+                answers[accountant.name] = accountant.epsilon(counts, delta=slack)
     return answers
 
 
@@ -139,10 +139,6 @@ def _smallest(counts: Tally, ask: Callable[[Accountant], Fraction]) -> Fraction:
         f"No accountant knows all of these events together: {kinds}.",
         fix="describe what ran by PureEvent, ApproxEvent or ZeroConcentratedEvent.",
     )
-
-
-def _events(counts: Tally) -> list[Event]:
-    return [RepeatedEvent(event=event, count=count) for event, count in counts.items()]
 
 
 def _below_one(delta: Fraction) -> Fraction:

@@ -21,13 +21,14 @@ from cloister.accounting.events import (
     SequenceEvent,
     SubsampledEvent,
 )
-from cloister.errors import ParameterTypeError, UnsupportedEventError
+from cloister.errors import InternalError, ParameterTypeError, UnsupportedEventError
 
 Events: TypeAlias = "Event | Iterable[Event]"
 """One event, or several in any order."""
 
-Tally: TypeAlias = "dict[Event, int]"
-"""How often each simple event ran."""
+
+class Tally(dict[Event, int]):
+    """How often each simple event ran; may stand wherever events are expected."""
 
 
 class Accountant(Protocol):
@@ -50,7 +51,9 @@ class Accountant(Protocol):
 
 def tally(events: Events) -> Tally:
     """Return how often each simple event ran, sequences and repetitions taken apart."""
-    counts: Tally = {}
+    if isinstance(events, Tally):
+        return events
+    counts = Tally()
     _count(events, 1, counts)
     return counts
 
@@ -77,8 +80,14 @@ def describe(event: Event) -> str:
     return f"{event.kind}({describe(event.event)})" if isinstance(event, SubsampledEvent) else event.kind
 
 
-def approx_loss(event: Event) -> tuple[Fraction, Fraction] | None:
-    """Return the (epsilon, delta) of one event if it is differentially private by itself at a known epsilon."""
+def has_approx_loss(event: Event) -> bool:
+    """Return whether one event is differentially private by itself at a known epsilon."""
+    inner = event.event if isinstance(event, SubsampledEvent) else event
+    return isinstance(inner, PureEvent | DiscreteLaplaceEvent | LaplaceEvent | ApproxEvent)
+
+
+def approx_loss(event: Event) -> tuple[Fraction, Fraction]:
+    """Return the (epsilon, delta) of one event for which `has_approx_loss` holds."""
     match event:
         case PureEvent(epsilon=epsilon) | DiscreteLaplaceEvent(epsilon=epsilon):
             return epsilon, Fraction(0)
@@ -87,10 +96,10 @@ def approx_loss(event: Event) -> tuple[Fraction, Fraction] | None:
         case ApproxEvent(epsilon=epsilon, delta=delta):
             return epsilon, delta
         case SubsampledEvent(rate=rate, event=inner):
-            loss = approx_loss(inner)
-            return None if loss is None else (sampled_epsilon(loss[0], rate=rate), rate * loss[1])
+            epsilon, delta = approx_loss(inner)
+            return sampled_epsilon(epsilon, rate=rate), rate * delta
         case _:
-            return None
+            raise InternalError(f"an event of kind {event.kind} has no epsilon of its own")
 
 
 def _count(events: Events, times: int, counts: Tally) -> None:

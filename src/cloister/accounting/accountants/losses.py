@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 CONTINUOUS = 2**50
 """So many steps stand for the continuous mechanism."""
 
+_NEVER = Fraction(0)
+
 
 class LaplaceLike(NamedTuple):
     """The dominating pair of an event: total epsilon (rounded up) in so many lattice steps."""
@@ -54,19 +56,17 @@ class LaplaceLike(NamedTuple):
         return LaplaceLike(self.epsilon * (fewer * width / self.steps) * (1 + 1e-15), fewer)
 
 
-def laplace_like(event: Event) -> tuple[LaplaceLike, Fraction] | None:
-    """Return the dominating pair of an event and the probability of an unbounded loss, or None."""
-    loss = approx_loss(event)
-    if loss is None:
-        return None
+def laplace_like(event: Event) -> tuple[LaplaceLike, Fraction]:
+    """Return the dominating pair of an event with an epsilon of its own, and the probability of an unbounded loss."""
     match event:
-        case LaplaceEvent():
-            steps = CONTINUOUS
-        case DiscreteLaplaceEvent(sensitivity=sensitivity):
-            steps = min(sensitivity, CONTINUOUS - 1)
+        case LaplaceEvent(noise_multiplier=multiplier):
+            return LaplaceLike(_above(multiplier.denominator, multiplier.numerator), CONTINUOUS), _NEVER
+        case DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity):
+            epsilon = _above(sensitivity * scale.denominator, scale.numerator)
+            return LaplaceLike(epsilon, min(sensitivity, CONTINUOUS - 1)), _NEVER
         case _:
-            steps = 1
-    return LaplaceLike(exact.float_above(loss[0]), steps), loss[1]
+            epsilon_of_any, chance = approx_loss(event)
+            return LaplaceLike(exact.float_above(epsilon_of_any), 1), chance
 
 
 def log_moment(order: Floats, epsilon: Floats, steps: Floats) -> Floats:
@@ -87,6 +87,11 @@ def atoms(pair: LaplaceLike) -> tuple[Floats, Floats]:
     probabilities[0] = 1 / (1 + math.exp(-unit))
     probabilities[-1] = math.exp(-pair.epsilon) / (1 + math.exp(-unit))
     return pair.epsilon - 2 * unit * index, probabilities
+
+
+def _above(numerator: int, denominator: int) -> float:
+    """Return a float above a ratio; the division of integers is correctly rounded."""
+    return math.nextafter(numerator / denominator, math.inf)
 
 
 @lru_cache(maxsize=65536)

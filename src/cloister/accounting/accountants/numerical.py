@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.accounting.accountants.base import Events, supported
+from cloister.accounting.accountants.base import Events, has_approx_loss, supported
 from cloister.accounting.accountants.gaussian import combined_mu, lattice_slack, squared_mu
 from cloister.accounting.accountants.grid import (
     Pile,
@@ -116,7 +116,7 @@ class NumericalAccountant:
 
     def supports(self, event: Event) -> bool:
         """Return whether the event is Laplace-like or Gaussian."""
-        return laplace_like(event) is not None or squared_mu(event) is not None
+        return has_approx_loss(event) or squared_mu(event) is not None
 
     def epsilon(self, events: Events, *, delta: object) -> Fraction:
         """Return epsilon at a delta of at least 1e-100."""
@@ -149,11 +149,11 @@ def _workload(counts: Mapping[Event, int]) -> _Workload:
     pairs: dict[LaplaceLike, int] = {}
     unbounded: list[Fraction] = []
     for event, count in counts.items():
-        known = laplace_like(event)
-        if known is None:
+        if not has_approx_loss(event):
             continue
-        pair, chance = known
-        unbounded.append(count * chance)
+        pair, chance = laplace_like(event)
+        if chance:
+            unbounded.append(count * chance)
         if pair.epsilon:
             pairs[pair] = pairs.get(pair, 0) + count
     if sum(pairs.values()) > _MOST_EVENTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from cloister.accounting.accountants.base import Events, approx_loss, supported
+from cloister.accounting.accountants.base import Events, approx_loss, has_approx_loss, supported
 from cloister.accounting.conversions import delta_too_small
 from cloister.accounting.events import Event
 from cloister.accounting.sums import sum_above
@@ -25,7 +25,7 @@ class PureAccountant:
 
     def supports(self, event: Event) -> bool:
         """Return whether the event has an epsilon of its own."""
-        return approx_loss(event) is not None
+        return has_approx_loss(event)
 
     def epsilon(self, events: Events, *, delta: object = 0) -> Fraction:
         """Return the sum of the epsilons, if the deltas together stay within delta."""
@@ -49,6 +49,10 @@ class PureAccountant:
         return min(slack + rest, Fraction(1))
 
     def _totals(self, events: Events) -> tuple[Fraction, Fraction]:
-        losses = [(approx_loss(event), count) for event, count in supported(self, events).items()]
-        known = [(loss, count) for loss, count in losses if loss is not None]
-        return tuple(sum_above(loss[place] * count for loss, count in known) for place in (0, 1))  # type: ignore[return-value]  # two places
+        epsilons, deltas = [], []
+        for event, count in supported(self, events).items():
+            epsilon, delta = approx_loss(event)
+            epsilons.append(epsilon * count if count > 1 else epsilon)
+            if delta:
+                deltas.append(delta * count)
+        return sum_above(epsilons), sum_above(deltas)

@@ -14,11 +14,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.accounting.accountants.base import Events, supported
+from cloister.accounting.accountants.base import Events, has_approx_loss, supported
 from cloister.accounting.accountants.losses import laplace_like, log_moment
-from cloister.accounting.accountants.zero_concentrated import zero_concentrated_loss
+from cloister.accounting.accountants.zero_concentrated import has_zero_concentrated_loss, zero_concentrated_loss
 from cloister.accounting.conversions import delta_too_small, renyi_to_delta, renyi_to_epsilon
 from cloister.accounting.events import (
+    ApproxEvent,
     DiscreteGaussianEvent,
     Event,
     GaussianEvent,
@@ -53,7 +54,7 @@ class RenyiAccountant:
     def supports(self, event: Event) -> bool:
         """Return whether the event has a Rényi curve."""
         inner = event.event if isinstance(event, SubsampledEvent) else event
-        return zero_concentrated_loss(inner) is not None
+        return has_zero_concentrated_loss(inner)
 
     def divergence(self, events: Events, *, order: float) -> Fraction:
         """Return an upper bound of the Rényi divergence of one order above 1, without slacks in delta."""
@@ -79,14 +80,14 @@ class RenyiAccountant:
 
 
 def _slack(counts: Mapping[Event, int]) -> Fraction:
-    return sum_above(count * _own_delta(event) for event, count in counts.items())
+    slacks = ((count, _own_delta(event)) for event, count in counts.items())
+    return sum_above(count * slack for count, slack in slacks if slack)
 
 
 def _own_delta(event: Event) -> Fraction:
     if isinstance(event, SubsampledEvent):
         return event.rate * _own_delta(event.event)
-    loss = zero_concentrated_loss(event)
-    return loss[1] if loss is not None else Fraction(0)
+    return event.delta if isinstance(event, ApproxEvent | ZeroConcentratedEvent) else Fraction(0)
 
 
 def _curve(counts: Mapping[Event, int], orders: Floats) -> Floats:
@@ -97,7 +98,7 @@ def _curve(counts: Mapping[Event, int], orders: Floats) -> Floats:
     for event, count in counts.items():
         match event:
             case GaussianEvent() | DiscreteGaussianEvent() | ZeroConcentratedEvent():
-                linear.append(count * _rho(event))
+                linear.append(count * float(zero_concentrated_loss(event)[0]))
             case SubsampledEvent():
                 total += count * _sampled_curve(event, orders)
             case _:
@@ -125,7 +126,7 @@ def _sampled_curve(event: SubsampledEvent, orders: Floats) -> Floats:
         gaussian = isinstance(event.event, GaussianEvent)
         bound: Callable[..., float] = _sampled_gaussian if gaussian else _sampled_general
         values[whole] = [bound(int(order), inner, exact.float_above(event.rate)) for order in orders[whole]]
-    return values if laplace_like(event) is None else np.minimum(values, _laplace_curve([(*_pair(event), 1)], orders))
+    return values if not has_approx_loss(event) else np.minimum(values, _laplace_curve([(*_pair(event), 1)], orders))
 
 
 def _sampled_gaussian(order: int, inner: Floats, rate: float) -> float:
@@ -161,11 +162,6 @@ def _log_sum(terms: Floats) -> float:
     return max(0.0, peak + float(np.log(np.exp(terms - peak).sum()))) + _ROUNDING * (1 + size)
 
 
-def _rho(event: Event) -> float:
-    loss = zero_concentrated_loss(event)
-    return float(loss[0]) if loss is not None else 0.0
-
-
 def _pair(event: Event) -> tuple[float, int]:
-    known = laplace_like(event)
-    return (known[0].epsilon, known[0].steps) if known is not None else (0.0, 1)
+    pair, _ = laplace_like(event)
+    return pair.epsilon, pair.steps

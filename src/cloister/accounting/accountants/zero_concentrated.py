@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from cloister.accounting.accountants.base import Events, approx_loss, supported
+from cloister.accounting.accountants.base import Events, approx_loss, has_approx_loss, supported
 from cloister.accounting.conversions import renyi_to_delta, zero_concentrated_to_approx
 from cloister.accounting.events import DiscreteGaussianEvent, Event, GaussianEvent, ZeroConcentratedEvent
 from cloister.accounting.sums import sum_above
@@ -33,16 +33,19 @@ class ZeroConcentratedAccountant:
 
     def supports(self, event: Event) -> bool:
         """Return whether the event has a rho."""
-        return zero_concentrated_loss(event) is not None
+        return has_zero_concentrated_loss(event)
 
     def rho(self, events: Events) -> ZeroConcentratedDP:
         """Return the sum of the rhos and of the deltas."""
-        losses = [(zero_concentrated_loss(event), count) for event, count in supported(self, events).items()]
-        known = [(loss, count) for loss, count in losses if loss is not None]
-        delta = sum_above(count * loss[1] for loss, count in known)
+        rhos, deltas = [], []
+        for event, count in supported(self, events).items():
+            rho, slack = zero_concentrated_loss(event)
+            rhos.append(rho * count)
+            deltas.append(slack * count)
+        delta = sum_above(deltas)
         if delta >= 1:
             raise ParameterError("The deltas of the events reach 1.", fix="use fewer events or smaller deltas.")
-        return ZeroConcentratedDP(rho=sum_above(count * loss[0] for loss, count in known), delta=delta)
+        return ZeroConcentratedDP(rho=sum_above(rhos), delta=delta)
 
     def epsilon(self, events: Events, *, delta: object) -> Fraction:
         """Return epsilon at a delta above 0."""
@@ -58,8 +61,13 @@ class ZeroConcentratedAccountant:
         return min(Fraction(1), total.delta + exact.upper(found)) if found else total.delta
 
 
-def zero_concentrated_loss(event: Event) -> tuple[Fraction, Fraction] | None:
-    """Return the (rho, delta) of one event, or None if it has none."""
+def has_zero_concentrated_loss(event: Event) -> bool:
+    """Return whether one event has a rho."""
+    return isinstance(event, GaussianEvent | DiscreteGaussianEvent | ZeroConcentratedEvent) or has_approx_loss(event)
+
+
+def zero_concentrated_loss(event: Event) -> tuple[Fraction, Fraction]:
+    """Return the (rho, delta) of one event that has them."""
     match event:
         case GaussianEvent(squared_multiplier=squared):
             return 1 / (2 * squared), Fraction(0)
@@ -68,5 +76,5 @@ def zero_concentrated_loss(event: Event) -> tuple[Fraction, Fraction] | None:
         case ZeroConcentratedEvent(rho=rho, delta=delta):
             return rho, delta
         case _:
-            loss = approx_loss(event)
-            return None if loss is None else (loss[0] ** 2 / 2, loss[1])
+            epsilon, slack = approx_loss(event)
+            return epsilon**2 / 2, slack
