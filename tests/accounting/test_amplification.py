@@ -28,6 +28,10 @@ def test_sampling_of_a_bit_is_exactly_as_bad_as_promised() -> None:
     assert float(poisson_subsampling(PureDP(epsilon=1), rate=rate).epsilon) == pytest.approx(exact, rel=1e-12)
 
 
+def test_huge_epsilons_are_left_alone() -> None:
+    assert poisson_subsampling(PureDP(epsilon=10**5), rate=0.5).epsilon == 10**5
+
+
 def test_fixed_size_samples_need_replace() -> None:
     whole = PureDP(epsilon=1, adjacency="replace")
     sampled = subsampling_without_replacement(whole, sample_size=10, population=1000)

@@ -45,6 +45,8 @@ def test_conversion_details() -> None:
     assert shifted.epsilon == plain.epsilon
     with pytest.raises(AccountingError, match="delta above 1e-06"):
         zero_concentrated_to_approx(ZeroConcentratedDP(rho=0.5, delta=1e-6), delta=1e-6)
+    with pytest.raises(AccountingError, match="delta above 1e-300"):
+        zero_concentrated_to_approx(ZeroConcentratedDP(rho=0.5), delta=Fraction(1, 10**400))
     with pytest.raises(ParameterError, match="simple, optimal"):
         zero_concentrated_to_approx(ZeroConcentratedDP(rho=0.5), delta=1e-6, method="best")
 

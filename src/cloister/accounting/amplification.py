@@ -17,12 +17,13 @@ from cloister.errors import AccountingError, ParameterError
 
 __all__ = ["poisson_subsampling", "sampled_epsilon", "shuffling", "subsampling_without_replacement"]
 
+_LARGE = 1000
 _G = TypeVar("_G", PureDP, ApproxDP)
 
 
 def sampled_epsilon(epsilon: Fraction, *, rate: Fraction) -> Fraction:
     """Return an upper bound of ln(1 + rate (exp(epsilon) - 1))."""
-    if rate == 1:
+    if rate == 1 or epsilon > _LARGE:
         return epsilon
     return min(epsilon, exact.log_bounds(1 + rate * (exact.exp_bounds(epsilon)[1] - 1))[1])
 

@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 _ULPS = 64 * np.finfo(float).eps
-_BISECTIONS = 200
 _LARGEST_MU = 1e6
+_SMALLEST_DELTA = 1e-300
 Floats = NDArray[np.float64]
 
 
@@ -80,10 +80,11 @@ def zero_concentrated_to_epsilon(rho: Fraction, *, delta: Fraction) -> Fraction:
     """Return the smallest epsilon that rho implies at a delta, minimizing the Rényi conversion over all orders."""
     if rho == 0:
         return Fraction(0)
-    center = max(math.sqrt(math.log(1 / exact.float_below(delta)) / exact.float_above(rho)), 1e-6)
+    slack, height = float_delta(delta), exact.float_above(rho)
+    center = max(math.sqrt(-math.log(slack) / height), 1e-6)
     for width in (1e4, 1.2, 1.01):
         orders = 1 + center * np.geomspace(1 / width, width, 401)
-        values = _renyi_epsilons(orders, orders * exact.float_above(rho), exact.float_below(delta))
+        values = _renyi_epsilons(orders, orders * height, slack)
         center = float(orders[int(np.argmin(values))] - 1)
     return exact.upper(max(0.0, float(values.min())))
 
@@ -143,11 +144,19 @@ def analytic_gaussian_delta(sigma: float, *, sensitivity: float, epsilon: float)
 
 
 def delta_too_small(floor: Fraction) -> AccountingError:
-    """Return the error for a delta that the releases' own deltas already use up."""
+    """Return the error for a delta that the releases' own deltas already use up, or that is too small for floats."""
     return AccountingError(
-        f"The releases alone already need delta {float(floor):g}.",
+        f"At this delta nothing can be promised: it must be above {float(floor):g}.",
         fix=f"ask for a delta above {float(floor):g}.",
     )
+
+
+def float_delta(delta: Fraction) -> float:
+    """Return a delta as a float, rounded down, or raise if that would be nothing."""
+    value = exact.float_below(delta)
+    if value < _SMALLEST_DELTA:
+        raise delta_too_small(Fraction(_SMALLEST_DELTA))
+    return value
 
 
 def _simple_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
@@ -169,9 +178,8 @@ def _smallest(reached: Callable[[float], bool], *, start: float) -> float:
     while not reached(high):
         high *= 2
     low = 0.0 if high == start else high / 2
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
+    middle = (low + high) / 2
+    while low < middle < high:
         low, high = (low, middle) if reached(middle) else (middle, high)
+        middle = (low + high) / 2
     return high

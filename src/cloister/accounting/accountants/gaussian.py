@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from cloister.accounting.accountants.base import Events, supported
-from cloister.accounting.conversions import gaussian_delta, gaussian_epsilon
+from cloister.accounting.conversions import float_delta, gaussian_delta, gaussian_epsilon
 from cloister.accounting.events import DiscreteGaussianEvent, Event, GaussianEvent
 from cloister.core import exact, validation
 
@@ -46,7 +46,7 @@ class GaussianAccountant:
 
     def epsilon(self, events: Events, *, delta: object) -> Fraction:
         """Return epsilon at a delta above 0."""
-        wanted = exact.float_below(validation.check_delta(delta, allow_zero=False))
+        wanted = float_delta(validation.check_delta(delta, allow_zero=False))
         counts = supported(self, events)
         slack = lattice_slack(counts)
         found = gaussian_epsilon(combined_mu(counts), delta=wanted * (1 - 2 * float(slack)))

@@ -28,6 +28,8 @@ Floats = NDArray[np.float64]
 LARGEST_TRANSFORM = 2**21
 _RELATIVE_MARGIN = 1e-9
 _FOURIER_ERROR = 4e-15
+_ROUNDING = 1e-15
+_MOST_NUMBERS = 2**22
 
 
 class Pile(NamedTuple):
@@ -85,11 +87,11 @@ class Tilted(NamedTuple):
     def delta(self, epsilon: float) -> float:
         """Return an upper bound of delta at an epsilon, without losses that are unbounded from the start."""
         start = max(0, math.floor(epsilon / self.width) + 1 - self.bottom)
-        above = (self.bottom + np.arange(start, len(self.probabilities))) * self.width - epsilon
-        factors = np.exp(-self.tilt * above) * -np.expm1(-above)
+        losses = (self.bottom + np.arange(start, len(self.probabilities))) * self.width
+        # An exponent beyond the cap belongs to losses far below the tilt, where the error term alone exceeds any delta.
+        factors = np.exp(np.minimum(self.log_mass - self.tilt * losses, 700.0)) * -np.expm1(epsilon - losses)
         value = float(self.probabilities[start:] @ factors) + self.error * float(factors.sum())
-        exponent = self.log_mass - self.tilt * epsilon
-        return (math.exp(min(exponent, 700.0)) * value) * (1 + _RELATIVE_MARGIN) + self.tail
+        return value * (1 + _RELATIVE_MARGIN) + self.tail
 
 
 def cumulants(piles: list[Pile], *, tilts: Floats, width: float) -> Floats:
@@ -113,8 +115,7 @@ def tilted_sum(piles: list[Pile], *, tilt: float, top: float, tail: float, width
     length = 1 << max(6, size - 1).bit_length()
     probabilities, error = _convolved(piles, [p for p, _ in tilted], length=length, bottom=bottom)
     log_mass = sum(pile.repeats * log for pile, (_, log) in zip(piles, tilted, strict=True))
-    events = sum(pile.repeats for pile in piles)
-    log_mass += 1e-14 * events * (1 + abs(tilt) * width)
+    log_mass += sum(pile.repeats * _ROUNDING * (8 + tilt * _largest(pile, width)) for pile in piles)
     return Tilted(tilt, log_mass, bottom, width, probabilities[:size], error, tail)
 
 
@@ -139,10 +140,14 @@ def _split(losses: Floats, probabilities: Floats, *, count: int, width: float) -
 
 
 def _log_moments(pile: Pile, tilts: Floats, width: float) -> Floats:
-    losses = pile.losses(width)
-    with np.errstate(divide="ignore"):
-        logs = np.log(pile.probabilities)
-    exponents = np.multiply.outer(tilts, losses) + logs
+    possible = pile.probabilities > 0
+    losses, logs = pile.losses(width)[possible], np.log(pile.probabilities[possible])
+    rows = max(1, _MOST_NUMBERS // len(losses))
+    parts = [_log_sums(np.multiply.outer(tilts[i : i + rows], losses) + logs) for i in range(0, len(tilts), rows)]
+    return np.concatenate(parts)
+
+
+def _log_sums(exponents: Floats) -> Floats:
     peak = exponents.max(axis=1)
     return np.asarray(peak + np.log(np.exp(exponents - peak[:, None]).sum(axis=1)), dtype=float)
 
@@ -150,6 +155,10 @@ def _log_moments(pile: Pile, tilts: Floats, width: float) -> Floats:
 def _tilted(pile: Pile, tilt: float, width: float) -> tuple[Floats, float]:
     log = float(_log_moments(pile, np.array([tilt]), width)[0])
     return pile.probabilities * np.exp(tilt * pile.losses(width) - log), log
+
+
+def _largest(pile: Pile, width: float) -> float:
+    return width * max(abs(pile.first), abs(pile.first + len(pile.probabilities)))
 
 
 def _variance(losses: Floats, probabilities: Floats) -> float:

@@ -42,6 +42,7 @@ _SMALLEST_DELTA = 1e-100
 _FINEST_STEPS = 1024
 _COARSE_STEPS = 64
 _NEGLIGIBLE = 1e-5
+_SMALLEST_LOSS = 1e-50
 _TYPICAL_DELTA = 1e-6
 _FINE, _COARSE = 1e-4, 1e-3
 
@@ -63,11 +64,21 @@ class _Workload(NamedTuple):
         """Return the largest loss of the Laplace-like events together."""
         return math.fsum(count * pair.epsilon for pair, count in self.pairs.items()) * (1 + 1e-15)
 
-    def sizes(self) -> tuple[Floats, Floats]:
-        """Return epsilons and counts; the Gaussian, if any, is the last."""
-        epsilons = [pair.epsilon for pair in self.pairs] + [self.mu] * (self.mu > 0)
-        counts = [float(count) for count in self.pairs.values()] + [1.0] * (self.mu > 0)
-        return np.array(epsilons), np.array(counts)
+    def sizes(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return counts, epsilons, and roughly the means and variances of the losses; the Gaussian, if any, is last."""
+        epsilons = np.array([pair.epsilon for pair in self.pairs])
+        counts = np.array([float(count) for count in self.pairs.values()])
+        means = epsilons * np.tanh(epsilons / 2)
+        variances = (epsilons / np.cosh(np.minimum(epsilons, 600) / 2)) ** 2
+        if self.mu == 0:
+            return counts, epsilons, means, variances
+        square = self.mu**2
+        return (
+            np.append(counts, 1),
+            np.append(epsilons, self.mu),
+            np.append(means, square / 2),
+            np.append(variances, square),
+        )
 
 
 class _Curve(NamedTuple):
@@ -155,16 +166,19 @@ def _workload(counts: Mapping[Event, int]) -> _Workload:
         if chance:
             unbounded.append(count * chance)
         if pair.epsilon:
+            pair = pair._replace(epsilon=max(pair.epsilon, _SMALLEST_LOSS))
             pairs[pair] = pairs.get(pair, 0) + count
     if sum(pairs.values()) > _MOST_EVENTS:
         raise too_fine()
+    mu = combined_mu(counts)
+    mu = max(mu, _SMALLEST_LOSS) if mu else mu
     if len(pairs) > MOST_GROUPS:
-        return _Workload(_thinned(pairs), combined_mu(counts), sum_above(unbounded), lattice_slack(counts))
+        return _Workload(_thinned(pairs), mu, sum_above(unbounded), lattice_slack(counts))
     fine: dict[LaplaceLike, int] = {}
     for pair, count in pairs.items():
         near = pair.with_steps_near(_FINEST_STEPS)
         fine[near] = fine.get(near, 0) + count
-    return _Workload(fine, combined_mu(counts), sum_above(unbounded), lattice_slack(counts))
+    return _Workload(fine, mu, sum_above(unbounded), lattice_slack(counts))
 
 
 def _thinned(pairs: Mapping[LaplaceLike, int]) -> dict[LaplaceLike, int]:
@@ -197,18 +211,17 @@ def _curve(workload: _Workload, *, delta: float, tail: float) -> _Curve:
     if workload.mu:
         pile, unbounded = gaussian_pile(max(workload.mu, width / 1000), width=width, log_tail=math.log(tail))
         piles.append(pile)
-    epsilons, counts = workload.sizes()
-    spread = math.sqrt(float(counts @ (2 * epsilons * np.tanh(epsilons / 2))))
+    counts, _, means, _ = workload.sizes()
+    spread = math.sqrt(2 * float(counts @ means))
     tilts = np.geomspace(1e-3, 1e4, 141) / spread
     return _Curve(piles, width, unbounded, tilts, cumulants(piles, tilts=tilts, width=width))
 
 
 def _width(workload: _Workload, delta: float) -> float:
     """Return a grid width whose splitting adds only a little to epsilon, with the main event on grid points."""
-    epsilons, counts = workload.sizes()
+    counts, epsilons, means, variances = workload.sizes()
     deviations = math.sqrt(2 * math.log(1 / delta))
-    variance = float(counts @ ((epsilons / np.cosh(np.minimum(epsilons, 600) / 2)) ** 2))
-    mean = float(counts @ (epsilons * np.tanh(epsilons / 2)))
+    mean, variance = float(counts @ means), float(counts @ variances)
     allowed = (_FINE if len(counts) <= 8 else _COARSE) * (mean + deviations * math.sqrt(variance))
     width = float(epsilons.max())
     while True:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from cloister.accounting.accountants.base import Events, supported
+from cloister.accounting.conversions import float_delta
 from cloister.accounting.events import (
     ApproxEvent,
     DiscreteGaussianEvent,
@@ -52,7 +53,7 @@ class PldAccountant:
     def epsilon(self, events: Events, *, delta: object) -> Fraction:
         """Return epsilon at a delta above 0."""
         wanted = validation.check_delta(delta, allow_zero=False)
-        found = float(self._composed(events).get_epsilon_for_delta(exact.float_below(wanted)))
+        found = float(self._composed(events).get_epsilon_for_delta(float_delta(wanted)))
         return exact.upper(found) if found else Fraction(0)
 
     def delta(self, events: Events, *, epsilon: object) -> Fraction:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cloister.accounting.accountants.base import Events, has_approx_loss, supported
 from cloister.accounting.accountants.losses import laplace_like, log_moment
 from cloister.accounting.accountants.zero_concentrated import has_zero_concentrated_loss, zero_concentrated_loss
-from cloister.accounting.conversions import delta_too_small, renyi_to_delta, renyi_to_epsilon
+from cloister.accounting.conversions import delta_too_small, float_delta, renyi_to_delta, renyi_to_epsilon
 from cloister.accounting.events import (
     ApproxEvent,
     DiscreteGaussianEvent,
@@ -28,6 +28,7 @@ from cloister.accounting.events import (
 )
 from cloister.accounting.sums import sum_above
 from cloister.core import exact, validation
+from cloister.errors import ParameterError
 
 __all__ = ["RenyiAccountant"]
 
@@ -58,8 +59,13 @@ class RenyiAccountant:
 
     def divergence(self, events: Events, *, order: float) -> Fraction:
         """Return an upper bound of the Rényi divergence of one order above 1, without slacks in delta."""
-        orders = np.array([float(validation.check_positive(order, name="order"))])
-        return exact.upper(float(_curve(supported(self, events), orders)[0]))
+        found = float(_curve(supported(self, events), np.array([float(order)]))[0]) if order > 1 else np.nan
+        if not np.isfinite(found):
+            raise ParameterError(
+                "The divergence of this order is not known.",
+                fix="use an order above 1; for samples, a whole number from 2 to 256.",
+            )
+        return exact.upper(found)
 
     def epsilon(self, events: Events, *, delta: object) -> Fraction:
         """Return epsilon at a delta above 0."""
@@ -68,7 +74,7 @@ class RenyiAccountant:
         slack = _slack(counts)
         if wanted <= slack:
             raise delta_too_small(slack)
-        found = renyi_to_epsilon(ORDERS, _curve(counts, ORDERS), delta=exact.float_below(wanted - slack))
+        found = renyi_to_epsilon(ORDERS, _curve(counts, ORDERS), delta=float_delta(wanted - slack))
         return exact.upper(found) if found else Fraction(0)
 
     def delta(self, events: Events, *, epsilon: object) -> Fraction:
@@ -86,7 +92,7 @@ def _slack(counts: Mapping[Event, int]) -> Fraction:
 
 def _own_delta(event: Event) -> Fraction:
     if isinstance(event, SubsampledEvent):
-        return event.rate * _own_delta(event.event)
+        return _own_delta(event.event)
     return event.delta if isinstance(event, ApproxEvent | ZeroConcentratedEvent) else Fraction(0)
 
 
