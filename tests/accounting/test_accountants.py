@@ -156,7 +156,7 @@ def test_gaussians_are_one_gaussian() -> None:
 
 def test_discrete_gaussian_noise_is_accepted_when_wide_enough() -> None:
     accountant = GaussianAccountant()
-    wide = DiscreteGaussianEvent(squared_sigma=64, squared_sensitivity=2, dimensions=3)
+    wide = DiscreteGaussianEvent(squared_sigma=64, squared_sensitivity=2)
     assert accountant.supports(wide)
     stand_in = GaussianEvent(squared_multiplier=30)
     epsilon = accountant.epsilon(wide, delta=1e-6)

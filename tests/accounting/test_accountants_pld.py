@@ -82,7 +82,6 @@ def test_what_the_oracle_knows() -> None:
     accountant = PldAccountant()
     assert not accountant.supports(ZeroConcentratedEvent(rho=1))
     assert not accountant.supports(DiscreteGaussianEvent(squared_sigma=9, squared_sensitivity=2))
-    assert not accountant.supports(DiscreteGaussianEvent(squared_sigma=9, squared_sensitivity=4, dimensions=2))
     assert not accountant.supports(SubsampledEvent(rate=0.1, event=PureEvent(epsilon=1)))
     with pytest.raises(InternalError, match="zero_concentrated"):
         accountant._distribution(None, ZeroConcentratedEvent(rho=1))

@@ -33,7 +33,7 @@ simple = st.one_of(
     st.builds(LaplaceEvent, noise_multiplier=positive),
     st.builds(DiscreteLaplaceEvent, scale=positive, sensitivity=whole),
     st.builds(GaussianEvent, squared_multiplier=positive),
-    st.builds(DiscreteGaussianEvent, squared_sigma=positive, squared_sensitivity=positive, dimensions=whole),
+    st.builds(DiscreteGaussianEvent, squared_sigma=positive, squared_sensitivity=positive),
 )
 anything = st.recursive(
     simple,

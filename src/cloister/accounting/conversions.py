@@ -1,8 +1,7 @@
 """Conversions between kinds of guarantees, each rounded towards a larger stated loss.
 
-Exact ones return rationals through `cloister.core.exact`. Numerical ones (Gaussian, Rényi) are computed in doubles and
-moved up by a margin that bounds the rounding error: `scipy.special.log_ndtr` is accurate to a few units in the last
-place, `_ULPS` = 64 of them are charged for every intermediate value, times the condition of the subtraction.
+Exact ones return rationals through `cloister.core.exact`. Numerical ones are computed in doubles and moved up by a
+margin that bounds the rounding error: `_ULPS` = 64 units in the last place for every intermediate value.
 
 Sources: Bun and Steinke (2016) for zero-concentrated privacy; Canonne, Kamath and Steinke (2020), proposition 12 and
 corollary 13, for the optimal conversion; Balle and Wang (2018), theorem 8, and Dong, Roth and Su (2022),
@@ -12,12 +11,12 @@ corollary 1, for the Gaussian curve.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.accounting.gaussian import gaussian_delta, gaussian_epsilon, smallest_where
 from cloister.core import exact, validation
 from cloister.core.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from cloister.errors import AccountingError
@@ -35,7 +34,6 @@ __all__ = [
 ]
 
 _ULPS = 64 * np.finfo(float).eps
-_LARGEST_MU = 1e6
 _SMALLEST_DELTA = 1e-300
 Floats = NDArray[np.float64]
 
@@ -106,35 +104,9 @@ def renyi_to_delta(orders: Floats, losses: Floats, *, epsilon: float) -> float:
     return min(1.0, math.exp(min(0.0, float(np.min(exponents + margins, initial=0.0)))))
 
 
-def gaussian_delta(mu: float, *, epsilon: float) -> float:
-    """Return delta(epsilon) of a mu-Gaussian-private mechanism: Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu).
-
-    >>> round(gaussian_delta(1.0, epsilon=1.0), 6)
-    0.126937
-    """
-    if mu == 0:
-        return 0.0
-    if mu > _LARGEST_MU:
-        return 1.0
-    from scipy.special import log_ndtr
-
-    first = float(log_ndtr(mu / 2 - epsilon / mu))
-    second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
-    gap = min(second - first, 0.0)
-    error = _ULPS * (abs(first) + abs(second) + 2 * epsilon + 1)
-    gap_below = gap - error
-    return min(1.0, math.exp(first + error) * -math.expm1(gap_below))
-
-
-def gaussian_epsilon(mu: float, *, delta: float) -> float:
-    """Return the smallest epsilon >= 0 at which a mu-Gaussian-private mechanism has at most a delta above 0."""
-    validation.check_delta(delta, allow_zero=False)
-    return _smallest(lambda epsilon: gaussian_delta(mu, epsilon=epsilon) <= delta, start=max(mu, 1e-12))
-
-
 def gaussian_mu(*, epsilon: float, delta: float) -> float:
     """Return the largest mu (rounded down) whose Gaussian curve passes under (epsilon, delta)."""
-    above = _smallest(lambda mu: gaussian_delta(mu, epsilon=epsilon) > delta, start=1e-12)
+    above = smallest_where(lambda mu: gaussian_delta(mu, epsilon=epsilon) > delta, start=1e-12)
     return above * (1 - 1e-12)
 
 
@@ -168,18 +140,3 @@ def _renyi_epsilons(orders: Floats, losses: Floats, delta: float) -> Floats:
     values = losses + np.log1p(-1 / orders) - slack
     margin: Floats = _ULPS * (np.abs(losses) + np.abs(slack) + 1 + 1 / (orders - 1))
     return np.asarray(values + margin, dtype=float)
-
-
-def _smallest(reached: Callable[[float], bool], *, start: float) -> float:
-    """Return a point where a monotone condition holds, next to the smallest one; 0 if it holds there."""
-    if reached(0.0):
-        return 0.0
-    high = start
-    while not reached(high):
-        high *= 2
-    low = 0.0 if high == start else high / 2
-    middle = (low + high) / 2
-    while low < middle < high:
-        low, high = (low, middle) if reached(middle) else (middle, high)
-        middle = (low + high) / 2
-    return high

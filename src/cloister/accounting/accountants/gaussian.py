@@ -3,12 +3,13 @@
 Releases with noise multipliers m_1, m_2, ... are together mu-Gaussian private with ``mu**2 = sum 1/m_i**2``
 (Dong, Roth and Su 2022, corollary 2), and the curve of a Gaussian is known in closed form.
 
-Discrete Gaussian noise of variance s on a lattice is, up to a factor of 1 +- 1e-33 per coordinate, what one gets by
+Discrete Gaussian noise of variance s on a lattice is, up to a factor of 1 +- 1e-34 per coordinate, what one gets by
 adding continuous Gaussian noise of variance s - 4 and then rounding at random with a discrete Gaussian of variance 4
 around the result (the normalizer of a discrete Gaussian of variance t is constant up to 2 exp(-2 pi**2 t), which for
-t = 4 is below 1e-33). Rounding is post-processing, so the loss is at most that of a Gaussian with squared multiplier
-``(s - 4) / sensitivity**2``. The factor is charged to epsilon as 1e-30 per coordinate. Below s = 64 the detour costs
-too much and the event is refused here; the zero-concentrated and Rényi accountants know it exactly.
+t = 4 is about 1e-34). Rounding is post-processing, so the loss is at most that of a Gaussian with squared multiplier
+``(s - 4) / sensitivity**2``. The factor is charged to epsilon as 1e-33 for each coordinate that may differ, of
+which there are at most ``sensitivity**2`` since they differ by whole steps. Below s = 64 the detour costs too much and
+the event is refused here; the zero-concentrated and Rényi accountants know it exactly.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ["GaussianAccountant", "combined_mu", "lattice_slack"]
 
 SMALLEST_SQUARED_SIGMA = 64
 _ROUNDING_VARIANCE = 4
-_SLACK = Fraction(1, 10**30)
+_SLACK = Fraction(1, 10**33)
 
 
 class GaussianAccountant:
@@ -83,6 +84,8 @@ def combined_mu(counts: Mapping[Event, int]) -> float:
 def lattice_slack(counts: Mapping[Event, int]) -> Fraction:
     """Return what the detour from discrete to continuous Gaussian noise adds to epsilon."""
     coordinates = sum(
-        event.dimensions * count for event, count in counts.items() if isinstance(event, DiscreteGaussianEvent)
+        math.ceil(event.squared_sensitivity) * count
+        for event, count in counts.items()
+        if isinstance(event, DiscreteGaussianEvent)
     )
     return coordinates * _SLACK

@@ -85,8 +85,13 @@ class Tilted(NamedTuple):
     tail: float
 
     def delta(self, epsilon: float) -> float:
-        """Return an upper bound of delta at an epsilon, without losses that are unbounded from the start."""
-        start = max(0, math.floor(epsilon / self.width) + 1 - self.bottom)
+        """Return an upper bound of delta at an epsilon, without losses that are unbounded from the start.
+
+        Below the window nothing is known, so the answer is 1.
+        """
+        start = math.floor(epsilon / self.width) + 1 - self.bottom
+        if start < 0:
+            return 1.0
         losses = (self.bottom + np.arange(start, len(self.probabilities))) * self.width
         # An exponent beyond the cap belongs to losses far below the tilt, where the error term alone exceeds any delta.
         factors = np.exp(np.minimum(self.log_mass - self.tilt * losses, 700.0)) * -np.expm1(epsilon - losses)
@@ -102,13 +107,18 @@ def cumulants(piles: list[Pile], *, tilts: Floats, width: float) -> Floats:
     return total
 
 
-def tilted_sum(piles: list[Pile], *, tilt: float, top: float, tail: float, width: float) -> Tilted:
-    """Return the distribution of the sum of all piles, tilted, up to a loss of ``top``."""
+def tilted_sum(
+    piles: list[Pile], *, tilt: float, top: float, tail: float, width: float, reach: float, lowest: float
+) -> Tilted:
+    """Return the distribution of the sum of all piles, tilted, on a window that ends at a loss of ``top``.
+
+    It starts at ``lowest``, or ``reach`` standard deviations below the tilted mean, whatever is lower.
+    """
     tilted = [_tilted(pile, tilt, width) for pile in piles]
     mean = sum(pile.repeats * float(pile.losses(width) @ p) for pile, (p, _) in zip(piles, tilted, strict=True))
     variance = sum(pile.repeats * _variance(pile.losses(width), p) for pile, (p, _) in zip(piles, tilted, strict=True))
-    least = sum(pile.repeats * pile.first for pile in piles)
-    bottom = max(least, math.floor(min(mean - 11 * math.sqrt(variance), top) / width) - 2)
+    start = mean - reach * max(math.sqrt(variance), width)
+    bottom = math.floor(min(start, lowest, top) / width) - 2
     size = math.ceil(top / width) + 2 - bottom
     if size > LARGEST_TRANSFORM:
         raise too_fine()

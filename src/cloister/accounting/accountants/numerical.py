@@ -42,6 +42,7 @@ _SMALLEST_DELTA = 1e-100
 _FINEST_STEPS = 1024
 _COARSE_STEPS = 64
 _NEGLIGIBLE = 1e-5
+_REACH = 11.0
 _SMALLEST_LOSS = 1e-50
 _TYPICAL_DELTA = 1e-6
 _FINE, _COARSE = 1e-4, 1e-3
@@ -102,17 +103,31 @@ class _Curve(NamedTuple):
         """Return the distribution tilted towards the epsilon at a delta."""
         odds = self.tilts * np.log(self.tilts) - (1 + self.tilts) * np.log1p(self.tilts)
         best = int(np.argmin((self.cumulants + odds - math.log(delta)) / self.tilts))
-        return self._tilted(best, _NEGLIGIBLE * delta)
+        reach = _REACH
+        found = self._tilted(best, _NEGLIGIBLE * delta, reach=reach, lowest=math.inf)
+        while found.bottom > 0 and found.delta(found.bottom * found.width) <= delta:
+            reach *= 4
+            found = self._tilted(best, _NEGLIGIBLE * delta, reach=reach, lowest=math.inf)
+        return found
 
     def at_epsilon(self, epsilon: float) -> Tilted:
         """Return the distribution tilted towards an epsilon."""
         exponents = self.cumulants - self.tilts * epsilon
         best = int(np.argmin(exponents))
         guess = min(0.0, float(exponents[best])) - math.log1p(self.tilts[best]) - 3
-        return self._tilted(best, _NEGLIGIBLE * math.exp(max(guess, math.log(_SMALLEST_DELTA))))
+        tail = _NEGLIGIBLE * math.exp(max(guess, math.log(_SMALLEST_DELTA)))
+        return self._tilted(best, tail, reach=_REACH, lowest=epsilon)
 
-    def _tilted(self, best: int, tail: float) -> Tilted:
-        return tilted_sum(self.piles, tilt=float(self.tilts[best]), top=self.top(tail), tail=tail, width=self.width)
+    def _tilted(self, best: int, tail: float, *, reach: float, lowest: float) -> Tilted:
+        return tilted_sum(
+            self.piles,
+            tilt=float(self.tilts[best]),
+            top=self.top(tail),
+            tail=tail,
+            width=self.width,
+            reach=reach,
+            lowest=lowest,
+        )
 
 
 class NumericalAccountant:
@@ -240,8 +255,8 @@ def _width(workload: _Workload, delta: float) -> float:
 def _smallest_epsilon(tilted: Tilted, delta: float) -> float:
     """Return an epsilon at which delta is not exceeded, close to the smallest one."""
     low = max(0.0, tilted.bottom * tilted.width)
-    if tilted.delta(low) <= delta:
-        return low
+    if tilted.delta(0.0) <= delta:
+        return 0.0
     high = (tilted.bottom + len(tilted.probabilities)) * tilted.width
     for _ in range(45):
         middle = (low + high) / 2

@@ -26,7 +26,7 @@ _TRUNCATION = 1e-15
 
 
 class PldAccountant:
-    """Composes with dp-accounting (extra "pld"); discrete Gaussian events are known in one dimension only.
+    """Composes with dp-accounting (extra "pld"); discrete Gaussian events are known for one step only.
 
     Args:
         interval: The width of the grid of losses.
@@ -43,8 +43,8 @@ class PldAccountant:
         match event:
             case PureEvent() | ApproxEvent() | LaplaceEvent() | DiscreteLaplaceEvent() | GaussianEvent():
                 return True
-            case DiscreteGaussianEvent(squared_sensitivity=distance, dimensions=1):
-                return exact.sqrt_bounds(distance)[0].denominator == 1
+            case DiscreteGaussianEvent(squared_sensitivity=distance):
+                return distance == 1
             case SubsampledEvent(event=inner):
                 return isinstance(inner, LaplaceEvent | GaussianEvent)
             case _:
@@ -89,9 +89,8 @@ class PldAccountant:
                 return library.from_laplace_mechanism(float(multiplier), sampling_prob=rate, **grid)
             case DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity):
                 return library.from_discrete_laplace_mechanism(float(1 / scale), sensitivity, **grid)
-            case DiscreteGaussianEvent(squared_sigma=squared, squared_sensitivity=distance):
-                step = int(exact.sqrt_bounds(distance)[0])
-                return library.from_discrete_gaussian_mechanism(float(squared) ** 0.5, step, **grid)
+            case DiscreteGaussianEvent(squared_sigma=squared):
+                return library.from_discrete_gaussian_mechanism(float(squared) ** 0.5, 1, **grid)
             case GaussianEvent(squared_multiplier=squared):
                 return library.from_gaussian_mechanism(float(squared) ** 0.5, sampling_prob=rate, **grid)
             case _:
