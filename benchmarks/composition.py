@@ -3,7 +3,9 @@
 Speed: 10,000 different Gaussian events, 10,000 different Laplace events, and half of each, after a warm-up.
 Accuracy: 10,000 equal events at several scales and deltas. dp-accounting rounds up too, so its default answer is an
 upper bound like ours; its optimistic answer is a lower bound of the truth. A sound accountant is never below the
-latter. For the discrete Laplace mechanism the peer is run with "connect the dots", which is tighter than its default.
+latter. It may be a little below the former: exact Gaussian answers come out up to 0.1 percent below the peer's default
+grid and approach its finer one, since the peer's own rounding is what differs. For the discrete Laplace mechanism the
+peer is run with "connect the dots", which is tighter than its default.
 
 Run ``python -m benchmarks.composition`` (some minutes), or with ``--short`` for a peer on a tenth of the events, in
 which case its time is multiplied by ten and labeled so.
