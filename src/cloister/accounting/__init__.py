@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ZeroConcentratedEvent as ZeroConcentratedEvent,
         event_from_dict as event_from_dict,
     )
+    from cloister.accounting.ledger import Ledger as Ledger, open_ledger as open_ledger
     from cloister.accounting.planner import (
         explicit as explicit,
         geometric as geometric,
@@ -88,6 +89,7 @@ _HOMES = {
         "ZeroConcentratedEvent",
         "event_from_dict",
     ),
+    "ledger": ("Ledger", "open_ledger"),
     "planner": ("explicit", "geometric", "uniform", "zero_concentrated_share"),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
