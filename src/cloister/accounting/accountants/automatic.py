@@ -1,0 +1,149 @@
+"""The front door: compose events with the best accountant that knows them all, and compare accountants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from fractions import Fraction
+
+from cloister.accounting.accountants.base import Accountant, Events, Tally, describe, supports_all, tally
+from cloister.accounting.accountants.gaussian import GaussianAccountant
+from cloister.accounting.accountants.numerical import NumericalAccountant
+from cloister.accounting.accountants.pld import PldAccountant
+from cloister.accounting.accountants.pure import PureAccountant
+from cloister.accounting.accountants.renyi import RenyiAccountant
+from cloister.accounting.accountants.zero_concentrated import ZeroConcentratedAccountant
+from cloister.accounting.events import SubsampledEvent
+from cloister.core import validation
+from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
+from cloister.errors import AccountingError, ParameterError, UnsupportedEventError
+
+__all__ = ["accountant_named", "compare", "compose"]
+
+_ACCOUNTANTS: tuple[type[Accountant], ...] = (
+    PureAccountant,
+    ZeroConcentratedAccountant,
+    GaussianAccountant,
+    RenyiAccountant,
+    NumericalAccountant,
+    PldAccountant,
+)
+
+
+def compose(
+    events: Events,
+    *,
+    delta: object = None,
+    epsilon: object = None,
+    accountant: str | Accountant = "auto",
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    unit: str = "row",
+) -> PureDP | ApproxDP:
+    """Return what events promise together.
+
+    Args:
+        events: What ran, in any order, each possibly chosen after seeing the results before it.
+        delta: Asks for epsilon at this delta.
+        epsilon: Asks for delta at this epsilon. With neither, the plain sum of pure losses is returned.
+        accountant: "auto" takes the smallest valid bound that is cheap to find; or one of "pure",
+            "zero_concentrated", "gaussian", "renyi", "numerical", "pld"; or an `Accountant`.
+        adjacency: The neighbor relation under which every event was calibrated.
+        unit: The protected unit.
+
+    Returns:
+        `ApproxDP`, or `PureDP` when neither delta nor epsilon is given and no event has a delta.
+
+    >>> from cloister.accounting.events import LaplaceEvent
+    >>> round(float(compose([LaplaceEvent(noise_multiplier=10)] * 100, delta=1e-6).epsilon), 3)
+    4.693
+    """
+    if delta is not None and epsilon is not None:
+        raise ParameterError("Either delta or epsilon is given, and the other is found.", fix="leave one of them out.")
+    counts = tally(events)
+    relation = _checked_relation(adjacency, counts)
+    if epsilon is not None:
+        wanted = validation.check_epsilon(epsilon, allow_zero=True)
+        least = _answer(accountant, counts, lambda one: one.delta(counts, epsilon=wanted), pure=False)
+        return ApproxDP(epsilon=wanted, delta=_below_one(least), adjacency=relation, unit=unit)
+    slack = validation.check_delta(0 if delta is None else delta)
+    found = _answer(accountant, counts, lambda one: one.epsilon(counts, delta=slack), pure=slack == 0)
+    if delta is None:
+        return PureDP(epsilon=found, adjacency=relation, unit=unit)
+    return ApproxDP(epsilon=found, delta=slack, adjacency=relation, unit=unit)
+
+
+def compare(events: Events, *, delta: object) -> dict[str, Fraction]:
+    """Return epsilon at a delta from every own accountant that knows all events, by name."""
+    counts = tally(events)
+    slack = validation.check_delta(delta, allow_zero=False)
+    answers = {}
+    for accountant in (cls() for cls in _ACCOUNTANTS[:-1]):
+        if supports_all(accountant, counts):
+            with suppress(AccountingError):
+                answers[accountant.name] = accountant.epsilon(counts, delta=slack)
+    return answers
+
+
+def accountant_named(name: str) -> Accountant:
+    """Return an accountant by its name."""
+    known = {cls.name: cls for cls in _ACCOUNTANTS}
+    validation.check_choice(name, name="accountant", allowed=("auto", *known))
+    return known[name]()
+
+
+def _checked_relation(adjacency: Adjacency | str, counts: Tally) -> Adjacency:
+    relation = Adjacency(validation.check_choice(adjacency, name="adjacency", allowed=[*Adjacency]))
+    if relation is Adjacency.REPLACE and any(isinstance(event, SubsampledEvent) for event in counts):
+        raise AccountingError(
+            "Poisson samples are accounted for when a unit is added or removed, not when it is replaced.",
+            fix="use adjacency='add_remove', or subsampling_without_replacement() for one release under replace.",
+        )
+    return relation
+
+
+def _answer(
+    accountant: str | Accountant, counts: Tally, ask: Callable[[Accountant], Fraction], *, pure: bool
+) -> Fraction:
+    if not isinstance(accountant, str):
+        return ask(accountant)
+    if accountant != "auto":
+        return ask(accountant_named(accountant))
+    if pure or not counts:
+        return ask(PureAccountant())
+    if supports_all(GaussianAccountant(), counts):
+        return ask(GaussianAccountant())
+    return _smallest(counts, ask)
+
+
+def _smallest(counts: Tally, ask: Callable[[Accountant], Fraction]) -> Fraction:
+    """Return the smallest answer of the cheap accountants.
+
+    Rényi is asked only when the numerical one does not answer, or knows a sample merely by its amplified epsilon.
+    """
+    sampled = any(isinstance(event, SubsampledEvent) for event in counts)
+    answers: dict[str, Fraction] = {}
+    problem: AccountingError | None = None
+    for one in (PureAccountant(), NumericalAccountant(), RenyiAccountant()):
+        if (NumericalAccountant.name in answers and not sampled) or not supports_all(one, counts):
+            continue
+        try:
+            answers[one.name] = ask(one)
+        except AccountingError as error:
+            problem = error
+    if answers:
+        return min(answers.values())
+    if problem is not None:
+        raise problem
+    kinds = ", ".join(sorted({describe(event) for event in counts}))
+    raise UnsupportedEventError(
+        f"No accountant knows all of these events together: {kinds}.",
+        fix="describe what ran by PureEvent, ApproxEvent or ZeroConcentratedEvent.",
+    )
+
+
+def _below_one(delta: Fraction) -> Fraction:
+    if delta >= 1:
+        raise AccountingError(
+            "At this epsilon nothing can be promised about these events.", fix="ask for a larger epsilon."
+        )
+    return delta

@@ -1,0 +1,264 @@
+"""Composition of privacy loss distributions, for Laplace-like and Gaussian releases in any mixture.
+
+Every event is replaced by its dominating pair (`losses`), put on a common grid (`grid`), and the distribution of the
+total loss is found by Fourier transform. Each step rounds towards a larger loss: see the modules for the reasons.
+Workloads with more than `MOST_GROUPS` different events are first thinned out: epsilons are rounded up to the next of a
+few values, less than a hundredth apart for most workloads. All Gaussian events together are one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.accounting.accountants.base import Events, has_approx_loss, supported
+from cloister.accounting.accountants.gaussian import combined_mu, lattice_slack, squared_mu
+from cloister.accounting.accountants.grid import (
+    Pile,
+    Tilted,
+    cumulants,
+    gaussian_pile,
+    laplace_pile,
+    tilted_sum,
+    too_fine,
+)
+from cloister.accounting.accountants.losses import LaplaceLike, laplace_like
+from cloister.accounting.conversions import delta_too_small
+from cloister.accounting.events import Event
+from cloister.accounting.sums import sum_above
+from cloister.core import exact, validation
+
+__all__ = ["NumericalAccountant"]
+
+MOST_GROUPS = 64
+MOST_BUCKETS = 200
+_MOST_EVENTS = 10**9
+_SMALLEST_DELTA = 1e-100
+_FINEST_STEPS = 1024
+_COARSE_STEPS = 64
+_NEGLIGIBLE = 1e-5
+_REACH = 11.0
+_SMALLEST_LOSS = 1e-50
+_TYPICAL_DELTA = 1e-6
+_FINE, _COARSE = 1e-4, 1e-3
+
+Floats = NDArray[np.float64]
+
+
+class _Workload(NamedTuple):
+    pairs: dict[LaplaceLike, int]
+    mu: float
+    unbounded: Fraction
+    slack: Fraction
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing can be lost."""
+        return not self.pairs and self.mu == 0
+
+    def most(self) -> float:
+        """Return the largest loss of the Laplace-like events together."""
+        return math.fsum(count * pair.epsilon for pair, count in self.pairs.items()) * (1 + 1e-15)
+
+    def sizes(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return counts, epsilons, and roughly the means and variances of the losses; the Gaussian, if any, is last."""
+        epsilons = np.array([pair.epsilon for pair in self.pairs])
+        counts = np.array([float(count) for count in self.pairs.values()])
+        means = epsilons * np.tanh(epsilons / 2)
+        variances = (epsilons / np.cosh(np.minimum(epsilons, 600) / 2)) ** 2
+        if self.mu == 0:
+            return counts, epsilons, means, variances
+        square = self.mu**2
+        return (
+            np.append(counts, 1),
+            np.append(epsilons, self.mu),
+            np.append(means, square / 2),
+            np.append(variances, square),
+        )
+
+
+class _Curve(NamedTuple):
+    """What is needed to choose a tilt: the grid, the piles, and their cumulants."""
+
+    piles: list[Pile]
+    width: float
+    unbounded: float
+    tilts: Floats
+    cumulants: Floats
+
+    def most(self) -> float:
+        """Return the largest loss that is possible."""
+        return self.width * sum(pile.repeats * (pile.first + len(pile.probabilities) - 1) for pile in self.piles)
+
+    def top(self, tail: float) -> float:
+        """Return a loss that is exceeded with at most the probability ``tail``."""
+        return min(float(np.min((self.cumulants - math.log(tail)) / self.tilts)), self.most())
+
+    def at_delta(self, delta: float) -> Tilted:
+        """Return the distribution tilted towards the epsilon at a delta."""
+        odds = self.tilts * np.log(self.tilts) - (1 + self.tilts) * np.log1p(self.tilts)
+        best = int(np.argmin((self.cumulants + odds - math.log(delta)) / self.tilts))
+        reach = _REACH
+        found = self._tilted(best, _NEGLIGIBLE * delta, reach=reach, lowest=math.inf)
+        while found.bottom > 0 and found.delta(found.bottom * found.width) <= delta:
+            reach *= 4
+            found = self._tilted(best, _NEGLIGIBLE * delta, reach=reach, lowest=math.inf)
+        return found
+
+    def at_epsilon(self, epsilon: float) -> Tilted:
+        """Return the distribution tilted towards an epsilon."""
+        exponents = self.cumulants - self.tilts * epsilon
+        best = int(np.argmin(exponents))
+        guess = min(0.0, float(exponents[best])) - math.log1p(self.tilts[best]) - 3
+        tail = _NEGLIGIBLE * math.exp(max(guess, math.log(_SMALLEST_DELTA)))
+        return self._tilted(best, tail, reach=_REACH, lowest=epsilon)
+
+    def _tilted(self, best: int, tail: float, *, reach: float, lowest: float) -> Tilted:
+        return tilted_sum(
+            self.piles,
+            tilt=float(self.tilts[best]),
+            top=self.top(tail),
+            tail=tail,
+            width=self.width,
+            reach=reach,
+            lowest=lowest,
+        )
+
+
+class NumericalAccountant:
+    """The tightest of cloister's own accountants for pure, Laplace, discrete Laplace and mixed releases.
+
+    >>> from cloister.accounting.events import LaplaceEvent
+    >>> round(float(NumericalAccountant().epsilon([LaplaceEvent(noise_multiplier=10)] * 100, delta=1e-6)), 4)
+    4.6927
+    """
+
+    name = "numerical"
+
+    def supports(self, event: Event) -> bool:
+        """Return whether the event is Laplace-like or Gaussian."""
+        return has_approx_loss(event) or squared_mu(event) is not None
+
+    def epsilon(self, events: Events, *, delta: object) -> Fraction:
+        """Return epsilon at a delta of at least 1e-100."""
+        wanted = validation.check_delta(delta, allow_zero=False)
+        workload = _workload(supported(self, events))
+        if wanted <= workload.unbounded:
+            raise delta_too_small(workload.unbounded)
+        left = exact.float_below(wanted - workload.unbounded) * (1 - 2 * float(workload.slack))
+        if left < _SMALLEST_DELTA:
+            raise delta_too_small(workload.unbounded + Fraction(_SMALLEST_DELTA))
+        if workload.is_empty:
+            return Fraction(0)
+        curve = _curve(workload, delta=left, tail=_NEGLIGIBLE * left)
+        found = _smallest_epsilon(curve.at_delta(left - curve.unbounded), left - curve.unbounded)
+        return exact.upper(found) + workload.slack if found else workload.slack
+
+    def delta(self, events: Events, *, epsilon: object) -> Fraction:
+        """Return delta at an epsilon."""
+        wanted = validation.check_epsilon(epsilon, allow_zero=True)
+        workload = _workload(supported(self, events))
+        start = exact.float_below(max(Fraction(0), wanted - workload.slack))
+        if workload.is_empty or (workload.mu == 0 and start >= workload.most()):
+            return min(Fraction(1), workload.unbounded)
+        curve = _curve(workload, delta=_TYPICAL_DELTA, tail=_SMALLEST_DELTA)
+        found = curve.at_epsilon(start).delta(start) + curve.unbounded
+        return min(Fraction(1), exact.upper(found) * (1 + workload.slack) + workload.unbounded)
+
+
+def _workload(counts: Mapping[Event, int]) -> _Workload:
+    pairs: dict[LaplaceLike, int] = {}
+    unbounded: list[Fraction] = []
+    for event, count in counts.items():
+        if not has_approx_loss(event):
+            continue
+        pair, chance = laplace_like(event)
+        if chance:
+            unbounded.append(count * chance)
+        if pair.epsilon:
+            pair = pair._replace(epsilon=max(pair.epsilon, _SMALLEST_LOSS))
+            pairs[pair] = pairs.get(pair, 0) + count
+    if sum(pairs.values()) > _MOST_EVENTS:
+        raise too_fine()
+    mu = combined_mu(counts)
+    mu = max(mu, _SMALLEST_LOSS) if mu else mu
+    if len(pairs) > MOST_GROUPS:
+        return _Workload(_thinned(pairs), mu, sum_above(unbounded), lattice_slack(counts))
+    fine: dict[LaplaceLike, int] = {}
+    for pair, count in pairs.items():
+        near = pair.with_steps_near(_FINEST_STEPS)
+        fine[near] = fine.get(near, 0) + count
+    return _Workload(fine, mu, sum_above(unbounded), lattice_slack(counts))
+
+
+def _thinned(pairs: Mapping[LaplaceLike, int]) -> dict[LaplaceLike, int]:
+    """Return fewer pairs that dominate the given ones: epsilons rounded up to the largest of their bucket."""
+    near = [pair.with_steps_near(_COARSE_STEPS) for pair in pairs]
+    epsilons = np.array([pair.epsilon for pair in near])
+    steps = np.array([pair.steps for pair in near])
+    counts = np.array(list(pairs.values()))
+    logs = np.log(epsilons / epsilons.min())
+    ratio = 1e-3
+    while True:
+        keys = np.floor(logs / ratio).astype(np.int64) * (_COARSE_STEPS + 1) + steps
+        names, places = np.unique(keys, return_inverse=True)
+        if len(names) <= MOST_BUCKETS:
+            break
+        ratio *= 1.25
+    largest = np.zeros(len(names))
+    np.maximum.at(largest, places, epsilons)
+    totals = np.zeros(len(names), dtype=np.int64)
+    np.add.at(totals, places, counts)
+    kinds = (names % (_COARSE_STEPS + 1)).tolist()
+    rows = zip(largest.tolist(), kinds, totals.tolist(), strict=True)
+    return {LaplaceLike(epsilon, kind): total for epsilon, kind, total in rows}
+
+
+def _curve(workload: _Workload, *, delta: float, tail: float) -> _Curve:
+    width = _width(workload, delta)
+    piles = [laplace_pile(pair, count=count, width=width) for pair, count in workload.pairs.items()]
+    unbounded = 0.0
+    if workload.mu:
+        pile, unbounded = gaussian_pile(max(workload.mu, width / 1000), width=width, log_tail=math.log(tail))
+        piles.append(pile)
+    counts, _, means, _ = workload.sizes()
+    spread = math.sqrt(2 * float(counts @ means))
+    tilts = np.geomspace(1e-3, 1e4, 141) / spread
+    return _Curve(piles, width, unbounded, tilts, cumulants(piles, tilts=tilts, width=width))
+
+
+def _width(workload: _Workload, delta: float) -> float:
+    """Return a grid width whose splitting adds only a little to epsilon, with the main event on grid points."""
+    counts, epsilons, means, variances = workload.sizes()
+    deviations = math.sqrt(2 * math.log(1 / delta))
+    mean, variance = float(counts @ means), float(counts @ variances)
+    allowed = (_FINE if len(counts) <= 8 else _COARSE) * (mean + deviations * math.sqrt(variance))
+    width = float(epsilons.max())
+    while True:
+        added = float(counts @ np.minimum(epsilons * width, width * width / 4))
+        if added / 2 + deviations * (math.sqrt(variance + added) - math.sqrt(variance)) <= allowed:
+            break
+        width /= 1.2
+    main = int(np.argmax(counts * epsilons**2))
+    parts = math.ceil(float(epsilons[main]) / width)
+    steps = [pair.steps for pair in workload.pairs] + [1]
+    if steps[main] < parts:
+        parts = -(-parts // steps[main]) * steps[main]
+    return float(epsilons[main]) / parts
+
+
+def _smallest_epsilon(tilted: Tilted, delta: float) -> float:
+    """Return an epsilon at which delta is not exceeded, close to the smallest one."""
+    low = max(0.0, tilted.bottom * tilted.width)
+    if tilted.delta(0.0) <= delta:
+        return 0.0
+    high = (tilted.bottom + len(tilted.probabilities)) * tilted.width
+    for _ in range(45):
+        middle = (low + high) / 2
+        low, high = (low, middle) if tilted.delta(middle) <= delta else (middle, high)
+    return high

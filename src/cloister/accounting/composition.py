@@ -1,0 +1,190 @@
+"""Composition of guarantees: what several releases promise together.
+
+Everything here works on exact guarantees and rounds towards a larger stated loss. Caveats and assumptions of the
+parts are carried over. Guarantees under different neighbor relations or units do not compose and are refused.
+
+Sequential composition allows each release to depend on the answers before it; only the coins must be independent.
+Sources: Dwork and Roth (2014) for sequential, group and advanced composition (theorem 3.20), McSherry (2009) for
+parallel composition, Bun and Steinke (2016) for the zero-concentrated versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from cloister.accounting.sums import sum_above
+from cloister.core import exact, validation
+from cloister.core.guarantees import Adjacency, ApproxDP, PureDP, ZeroConcentratedDP
+from cloister.errors import AccountingError, ParameterError
+
+__all__ = ["Composable", "advanced", "group", "parallel", "sequential", "to_replace"]
+
+Composable: TypeAlias = "PureDP | ApproxDP | ZeroConcentratedDP"
+_Combine: TypeAlias = "Callable[[list[Fraction]], Fraction]"
+
+
+def sequential(guarantees: Iterable[Composable]) -> Composable:
+    """Return what several releases on the same data promise together: losses add up.
+
+    Pure and approximate guarantees add up in (epsilon, delta). As soon as one part is zero-concentrated, the sum is
+    taken in rho, where pure epsilon costs epsilon**2 / 2.
+
+    >>> sequential([PureDP(epsilon=0.1), PureDP(epsilon=0.2)]).epsilon
+    Fraction(3, 10)
+    """
+    return _combined(_checked(guarantees), sum_above)
+
+
+def parallel(guarantees: Iterable[Composable], *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> Composable:
+    """Return what releases on disjoint parts of the data promise together.
+
+    The parts must be defined without looking at the data, and each part's guarantee must be stated under
+    ``add_remove``. Under ``add_remove`` the whole costs as much as the costliest part. Under ``replace`` a record can
+    leave one part and enter another, so the whole costs the two largest parts together.
+
+    Raises:
+        AccountingError: For any other relation, and for parts that are themselves stated under ``replace``: such a
+            part promises nothing when a record enters or leaves it (an exact count of the part would qualify).
+    """
+    parts = _checked(guarantees)
+    relation = Adjacency(validation.check_choice(adjacency, name="adjacency", allowed=[*Adjacency]))
+    if parts[0].adjacency is not Adjacency.ADD_REMOVE:
+        raise AccountingError(
+            f"Parts whose guarantee is stated under {parts[0].adjacency} do not compose in parallel.",
+            fix="state each part under add_remove, then ask for parallel(parts, adjacency='replace') if that is meant.",
+        )
+    if relation is Adjacency.ADD_REMOVE:
+        return _combined(parts, max)
+    if relation is Adjacency.REPLACE:
+        return replace(_combined(parts, _two_largest), adjacency=relation)
+    raise AccountingError(
+        f"Parallel composition is not defined under {relation}: one unit may have data in several parts.",
+        fix="use sequential(parts), which is always valid.",
+    )
+
+
+def group(guarantee: Composable, *, size: int) -> Composable:
+    """Return what a guarantee for one unit promises to a group of units that all change at once."""
+    size = validation.check_count(size, name="size", at_least=1)
+    match guarantee:
+        case PureDP(epsilon=epsilon):
+            result: Composable = replace(guarantee, epsilon=size * epsilon)
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            result = replace(
+                guarantee, epsilon=size * epsilon, delta=_checked_delta(_group_delta(epsilon, delta, size))
+            )
+        case ZeroConcentratedDP(rho=rho, delta=delta) if delta == 0:
+            result = replace(guarantee, rho=size * size * rho)
+        case _:
+            raise _cannot("be stated for a group", guarantee)
+    return result if size == 1 else replace(result, unit=f"group of {size} {guarantee.unit}s")
+
+
+def advanced(guarantee: PureDP | ApproxDP, *, count: int, slack: object) -> ApproxDP:
+    """Return the k-fold composition with a smaller epsilon, bought with a further slack in delta.
+
+    The theorem of Dwork, Rothblum and Vadhan: epsilon becomes
+    ``sqrt(2 k ln(1/slack)) epsilon + k epsilon (exp(epsilon) - 1)`` and delta becomes ``k delta + slack``.
+    """
+    count = validation.check_count(count, name="count")
+    extra = validation.check_delta(slack, allow_zero=False)
+    if not isinstance(guarantee, PureDP | ApproxDP):
+        raise _cannot("be composed by the advanced theorem", guarantee)
+    epsilon = guarantee.epsilon
+    delta = guarantee.delta if isinstance(guarantee, ApproxDP) else Fraction(0)
+    root = exact.sqrt_bounds(2 * count * exact.log_bounds(1 / extra)[1])[1]
+    growth = exact.exp_bounds(epsilon)[1] - 1
+    return ApproxDP(
+        epsilon=root * epsilon + count * epsilon * growth,
+        delta=_checked_delta(count * delta + extra),
+        adjacency=guarantee.adjacency,
+        unit=guarantee.unit,
+        assumptions=guarantee.assumptions,
+        caveats=guarantee.caveats,
+    )
+
+
+def to_replace(guarantee: Composable) -> Composable:
+    """Return an ``add_remove`` guarantee restated under ``replace``: one record out, another one in.
+
+    Epsilon doubles, delta becomes ``(1 + exp(epsilon)) delta``, rho quadruples. The other direction does not exist.
+    """
+    if guarantee.adjacency is Adjacency.REPLACE:
+        return guarantee
+    if guarantee.adjacency is not Adjacency.ADD_REMOVE:
+        raise AccountingError(
+            f"A guarantee under {guarantee.adjacency} cannot be restated under replace.",
+            fix="only add_remove converts to replace; compute the sensitivity under replace instead.",
+        )
+    return replace(group(guarantee, size=2), adjacency=Adjacency.REPLACE, unit=guarantee.unit)
+
+
+def _checked(guarantees: Iterable[Composable]) -> list[Composable]:
+    parts = list(guarantees)
+    if not parts:
+        raise ParameterError("There is nothing to compose.", fix="give at least one guarantee.")
+    for part in parts:
+        if not isinstance(part, PureDP | ApproxDP | ZeroConcentratedDP):
+            raise _cannot("be composed", part)
+        for name in ("adjacency", "unit"):
+            if getattr(part, name) != getattr(parts[0], name):
+                raise AccountingError(
+                    f"Guarantees with different {name} do not compose: "
+                    f"{getattr(parts[0], name)} and {getattr(part, name)}.",
+                    fix="restate them for the same unit and relation; to_replace() turns add_remove into replace.",
+                )
+    return parts
+
+
+def _combined(parts: list[Composable], combine: _Combine) -> Composable:
+    """Combine the numbers of guarantees, in rho as soon as one of them is zero-concentrated."""
+    first = parts[0]
+    delta = _checked_delta(combine([getattr(part, "delta", Fraction(0)) for part in parts]))
+    common: dict[str, Any] = {"adjacency": first.adjacency, "unit": first.unit}  # fields of several types
+    result: Composable
+    if any(isinstance(part, ZeroConcentratedDP) for part in parts):
+        result = ZeroConcentratedDP(rho=combine([_rho(part) for part in parts]), delta=delta, **common)
+    else:
+        epsilon = combine([part.epsilon for part in parts if not isinstance(part, ZeroConcentratedDP)])
+        pure = all(isinstance(part, PureDP) for part in parts)
+        result = PureDP(epsilon=epsilon, **common) if pure else ApproxDP(epsilon=epsilon, delta=delta, **common)
+    for part in parts:
+        result = result.with_assumption(*part.assumptions).with_caveat(*part.caveats)
+    return result
+
+
+def _rho(guarantee: Composable) -> Fraction:
+    return guarantee.rho if isinstance(guarantee, ZeroConcentratedDP) else guarantee.epsilon**2 / 2
+
+
+def _two_largest(values: list[Fraction]) -> Fraction:
+    return sum(sorted(values, reverse=True)[:2], Fraction(0))
+
+
+def _group_delta(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:
+    """Return an upper bound of delta * (1 + e^epsilon + ... + e^((size-1) epsilon))."""
+    crude = size * exact.exp_bounds((size - 1) * epsilon)[1]
+    low = exact.exp_bounds(epsilon)[0]
+    if low <= 1:
+        return delta * crude
+    return delta * min(crude, (exact.exp_bounds(size * epsilon)[1] - 1) / (low - 1))
+
+
+def _checked_delta(delta: Fraction) -> Fraction:
+    if delta >= 1:
+        raise AccountingError(
+            "The delta of the whole reaches 1, which promises nothing.",
+            fix="use fewer releases, a smaller group, or a smaller delta in each release.",
+        )
+    return delta
+
+
+def _cannot(what: str, guarantee: object) -> AccountingError:
+    kind = getattr(guarantee, "kind", type(guarantee).__name__)
+    return AccountingError(
+        f"A guarantee of kind {kind} cannot {what} here.",
+        fix="give PureDP, ApproxDP or ZeroConcentratedDP; zero-concentrated group privacy needs delta = 0.",
+    )
