@@ -1,0 +1,129 @@
+"""Bins: public, half-open intervals ``[low, high)`` that a column is cut into, inside its engine.
+
+A value outside all bins is missing. For overflow cells write infinite edges: ``[-inf, 18, 65, inf]`` has a bin for
+everything below 18 and one for everything from 65 up, infinity included. Edges of a real column are read as the
+nearest double, as the column's own values are; edges of an integer column are exact.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from sqlglot import exp
+
+from cloister.core import exact
+from cloister.data.engines.base import as_date, as_timestamp, literal
+from cloister.data.profile import StorageType
+from cloister.errors import ParameterError, ParameterTypeError
+
+__all__ = ["Bins", "Interval"]
+
+_INT64 = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The values from ``low`` up to, not including, ``high``."""
+
+    low: Any
+    high: Any
+
+    def __str__(self) -> str:
+        closing = "]" if self.high == math.inf else ")"
+        return f"[{self.low}, {self.high}{closing}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """The bins of one column: its edges as the engine compares them, and the intervals as people read them."""
+
+    edges: tuple[Any, ...]
+    intervals: tuple[Interval, ...]
+    type: StorageType
+
+    @classmethod
+    def of(cls, column: str, edges: Sequence[Any], storage: StorageType) -> Bins:
+        """Return checked bins for a column of a type.
+
+        Raises:
+            ParameterError: if there are fewer than two edges, or they are not strictly increasing.
+            ParameterTypeError: if edges and column have different types, or the column has no order.
+        """
+        if isinstance(edges, str) or not isinstance(edges, Sequence):
+            raise ParameterTypeError(
+                f'The bins of "{column}" are not a list of edges.',
+                fix=f'write for example bins={{"{column}": [0, 10]}}.',
+            )
+        given = tuple(edges)
+        compared = tuple(_edge(column, edge, storage) for edge in given)
+        if len(given) < 2 or any(not low < high for low, high in pairwise(compared)):
+            raise ParameterError(
+                f'The edges of the bins of "{column}" are not strictly increasing.',
+                fix="list at least two edges, the smallest first, without repeating one.",
+            )
+        return cls(compared, tuple(map(Interval, given, given[1:])), storage)
+
+    def code(self, column: exp.Expression) -> exp.Expression:
+        """Return SQL for the number of the bin that a value is in, NULL outside: a balanced tree of comparisons."""
+        inside = self._tree(column, 0, len(self.intervals))
+        tests: list[exp.Expression] = []
+        if self.edges[0] != -math.inf:
+            tests.append(exp.GTE(this=column.copy(), expression=literal(self.edges[0], self.type)))
+        if self.edges[-1] != math.inf:
+            tests.append(exp.LT(this=column.copy(), expression=literal(self.edges[-1], self.type)))
+        present = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
+        return exp.Case().when(exp.and_(*tests) if tests else present, inside)
+
+    def find(self, item: Any) -> int | None:  # a value of the column's type
+        """Return the number of the bin of a single value, or None."""
+        if not self.edges[0] <= item < self.edges[-1] and not item == self.edges[-1] == math.inf:
+            return None
+        return min(bisect_right(self.edges, item), len(self.intervals)) - 1
+
+    def _tree(self, column: exp.Expression, first: int, last: int) -> exp.Expression:
+        if last - first == 1:
+            return literal(first, StorageType.INTEGER)
+        middle = (first + last) // 2
+        below = exp.LT(this=column.copy(), expression=literal(self.edges[middle], self.type))
+        return exp.Case().when(below, self._tree(column, first, middle)).else_(self._tree(column, middle, last))
+
+
+def _edge(column: str, edge: Any, storage: StorageType) -> Any:
+    """Return an edge as it is compared in the engine; infinite edges stay floats."""
+    match storage:
+        case StorageType.INTEGER | StorageType.REAL:
+            return _number_edge(column, edge, storage)
+        case StorageType.DATE:
+            parsed: Any = as_date(edge) if isinstance(edge, str) else edge
+            fits = isinstance(parsed, dt.date) and not isinstance(parsed, dt.datetime)
+        case StorageType.TIMESTAMP:
+            parsed = as_timestamp(edge) if isinstance(edge, str) else edge
+            fits = isinstance(parsed, dt.datetime) and parsed.tzinfo is None
+        case _:
+            raise ParameterTypeError(
+                f'"{column}" holds {storage} values, which have no bins.',
+                fix="bin numbers, dates and times only; group by other columns as they are.",
+            )
+    if not fits:
+        raise ParameterTypeError(
+            f'An edge of the bins of "{column}" is not a {storage}.', fix=f"give {storage} edges, such as 2026-01-31."
+        )
+    return parsed
+
+
+def _number_edge(column: str, edge: Any, storage: StorageType) -> int | float:
+    if isinstance(edge, float) and math.isinf(edge):
+        return edge
+    number = exact.number(edge, name=f'each edge of the bins of "{column}"')
+    if storage is StorageType.REAL:
+        return float(number)
+    whole = math.ceil(number)
+    if not -_INT64 <= whole < _INT64:
+        raise ParameterError(f'An edge of the bins of "{column}" is out of range.', fix="use -inf or inf instead.")
+    return whole

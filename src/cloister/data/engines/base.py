@@ -1,0 +1,210 @@
+"""The seam between cloister and a database: an `Engine` runs a `sqlglot` expression and returns Arrow.
+
+Queries never mention the names of columns. Every engine offers its table as ``cloister_rows(c0, c1, ...)``, by
+position, so that quotes, keywords, duplicates and names that differ in case only cannot change the meaning of a query.
+
+Decided once, for all engines: NULL and NaN are the same missing value; -0.0 equals 0.0; text is compared by code
+points, without trimming or folding; integers wider than 64 bits are text; decimals with a fraction are real numbers
+in double precision; other types (enumerations, UUIDs, JSON, lists) are their text.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from cloister.data.profile import StorageType
+from cloister.errors import DataWarning
+
+__all__ = ["ARROW_TYPES", "Engine", "literal", "physical", "repair_names", "rows_of", "value"]
+
+ROWS = "cloister_rows"
+"""The alias under which every engine offers its table."""
+
+ARROW_TYPES: dict[StorageType, pa.DataType] = {
+    StorageType.INTEGER: pa.int64(),
+    StorageType.REAL: pa.float64(),
+    StorageType.BOOLEAN: pa.bool_(),
+    StorageType.TEXT: pa.string(),
+    StorageType.DATE: pa.date32(),
+    StorageType.TIMESTAMP: pa.timestamp("us"),
+}
+
+SQL_TYPES: dict[StorageType, str] = {
+    StorageType.INTEGER: "BIGINT",
+    StorageType.REAL: "DOUBLE",
+    StorageType.BOOLEAN: "BOOLEAN",
+    StorageType.TEXT: "TEXT",
+    StorageType.DATE: "DATE",
+    StorageType.TIMESTAMP: "TIMESTAMPNTZ",
+}
+
+
+class Engine(Protocol):
+    """One table in one database."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the columns' names, unique and not empty."""
+        ...
+
+    @property
+    def types(self) -> tuple[StorageType, ...]:
+        """Return the columns' types."""
+        ...
+
+    @property
+    def sums_overflow(self) -> bool:
+        """Return whether a sum of 64-bit integers stays 64 bits wide."""
+        ...
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return the texts that stand for a missing value."""
+        ...
+
+    def source(self) -> exp.Table:
+        """Return what a query selects from, its columns renamed by position."""
+        ...
+
+    def stored(self, position: int) -> exp.Expression:
+        """Return a column in its `StorageType`, comparable by code point if it is text."""
+        ...
+
+    def execute(self, query: exp.Select, schema: pa.Schema) -> pa.Table:
+        """Run a query and return its columns in the Arrow types of ``schema``.
+
+        Raises:
+            DataError: if the database refuses; its own words are withheld, since they may quote cells.
+        """
+        ...
+
+
+def physical(position: int) -> exp.Column:
+    """Return the reference to a column by its position."""
+    return exp.column(f"c{position}", quoted=True)
+
+
+def rows_of(relation: exp.Table, width: int) -> exp.Table:
+    """Return a relation as ``cloister_rows(c0, c1, ...)``."""
+    columns = [exp.to_identifier(f"c{position}", quoted=True) for position in range(width)]
+    alias = exp.TableAlias(this=exp.to_identifier(ROWS, quoted=True), columns=columns)
+    renamed = relation.copy()
+    renamed.set("alias", alias)
+    return renamed
+
+
+def value(engine: Engine, position: int) -> exp.Expression:
+    """Return a column in which every kind of missing value is NULL."""
+    column = engine.stored(position)
+    match engine.types[position]:
+        case StorageType.REAL:
+            return _null_if(column, [literal(math.nan, StorageType.REAL)])
+        case StorageType.TEXT if engine.missing:
+            return _null_if(column, [literal(marker, StorageType.TEXT) for marker in engine.missing])
+        case _:
+            return column
+
+
+def literal(item: Any, storage: StorageType) -> exp.Expression:  # a Python value of the storage type
+    """Return a Python value as SQL that means exactly that value on every engine."""
+    match storage:
+        case StorageType.BOOLEAN:
+            return exp.Boolean(this=bool(item))
+        case StorageType.TEXT:
+            return exp.Literal.string(item)
+        case StorageType.INTEGER:
+            return _typed(str(int(item)), storage)
+        case StorageType.REAL:
+            return _typed(_float_text(float(item)), storage)
+        case StorageType.DATE:
+            return _typed(item.isoformat(), storage)
+        case StorageType.TIMESTAMP:
+            return _typed(item.isoformat(sep=" "), storage)
+
+
+def repair_names(raw: Iterable[object]) -> tuple[str, ...]:
+    """Return unique, non-empty names, and warn about the ones that had to be made up.
+
+    An empty name becomes ``column_<position>``; a repeated one gets the first free ``_2``, ``_3``, ...
+    """
+    given = ["" if name is None else str(name) for name in raw]
+    taken = {name for name in given if name.strip()}
+    names: list[str] = []
+    repaired: list[str] = []
+    for position, name in enumerate(given):
+        new = name
+        if not name.strip():
+            new = _free(f"column_{position + 1}", taken)
+        elif name in names:
+            new = _free(name, taken)
+        if new != name:
+            taken.add(new)
+            repaired.append(f'column {position + 1} is now "{new}"')
+        names.append(new)
+    if repaired:
+        warnings.warn(
+            f"Empty or repeated column names were replaced: {', '.join(repaired)}.", DataWarning, stacklevel=2
+        )
+    return tuple(names)
+
+
+def cast_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a result in the names and types that were asked for."""
+    return table.rename_columns(schema.names).cast(schema)
+
+
+def as_date(text: str) -> dt.date | None:
+    """Return an ISO date, or None."""
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def as_timestamp(text: str) -> dt.datetime | None:
+    """Return an ISO date and time without a zone, or None."""
+    try:
+        stamp = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return stamp if stamp.tzinfo is None else None
+
+
+def decimal_storage(precision: int, scale: int) -> StorageType:
+    """Return how decimals are stored: with a fraction as real numbers, else as integers if they fit."""
+    if scale > 0:
+        return StorageType.REAL
+    return StorageType.INTEGER if precision <= 18 else StorageType.TEXT
+
+
+def _free(name: str, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    number = 2
+    while f"{name}_{number}" in taken:
+        number += 1
+    return f"{name}_{number}"
+
+
+def _typed(text: str, storage: StorageType) -> exp.Expression:
+    return exp.cast(exp.Literal.string(text), SQL_TYPES[storage])
+
+
+def _float_text(number: float) -> str:
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    return "NaN" if math.isnan(number) else repr(number + 0.0)
+
+
+def _null_if(column: exp.Expression, markers: Sequence[exp.Expression]) -> exp.Expression:
+    """Return NULL instead of any of the markers. All engines order and equate NaN as one value."""
+    for marker in markers:
+        column = exp.Nullif(this=column, expression=marker)
+    return column

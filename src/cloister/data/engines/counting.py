@@ -1,0 +1,193 @@
+"""Grouped counts and sums: one query in the engine, then integer coding of its few result rows in Arrow and NumPy."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from cloister.data.bins import Bins
+from cloister.data.engines.base import ARROW_TYPES, Engine, as_date, as_timestamp, value
+from cloister.data.frequency import FrequencyTable, MeasuredSums, build
+from cloister.data.measures import Measure, Sum
+from cloister.data.profile import StorageType
+
+__all__ = ["Key", "count_groups"]
+
+_WIDE = "DECIMAL(38, 0)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A column to group by: as it is, in bins, or by categories. ``is_declared`` says that those are public facts."""
+
+    name: str
+    position: int
+    type: StorageType
+    bins: Bins | None = None
+    categories: tuple[Any, ...] | None = None
+    is_declared: bool = False
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Return the type in which the engine returns the column."""
+        return pa.int64() if self.bins is not None else ARROW_TYPES[self.type]
+
+    def select(self, engine: Engine) -> exp.Expression:
+        """Return what the engine groups by. Kinds of missing values are merged afterwards, among the groups."""
+        if self.bins is not None:
+            return self.bins.code(value(engine, self.position))
+        return engine.stored(self.position)
+
+
+def count_groups(
+    engine: Engine,
+    keys: Sequence[Key],
+    *,
+    condition: exp.Expression | None,
+    measures: Mapping[str, Measure],
+    positions: Mapping[str, int],
+) -> FrequencyTable:
+    """Run the query and return its groups as a frequency table."""
+    query, schema = _plan(engine, keys, condition, measures, positions)
+    result = engine.execute(query, schema)
+    coded = [_encode(result.column(f"k{number}"), key, engine.missing) for number, key in enumerate(keys)]
+    codes = np.empty((result.num_rows, len(keys)), dtype=np.int32)
+    for number, (column, _) in enumerate(coded):
+        codes[:, number] = column
+    sums = {
+        name: MeasuredSums(
+            _sums(result.column(f"m{number}")), measure.unit, measure.steps(engine.types[positions[name]])
+        )
+        for number, (name, measure) in enumerate(measures.items())
+    }
+    return build(
+        columns=tuple(key.name for key in keys),
+        codes=codes,
+        weights=_sums(result.column("n")),
+        decoders=tuple(decoder for _, decoder in coded),
+        types=tuple(key.type for key in keys),
+        declared=tuple(key.is_declared for key in keys),
+        measures=sums,
+    )
+
+
+def _plan(
+    engine: Engine,
+    keys: Sequence[Key],
+    condition: exp.Expression | None,
+    measures: Mapping[str, Measure],
+    positions: Mapping[str, int],
+) -> tuple[exp.Select, pa.Schema]:
+    grouped = [(f"k{number}", key.select(engine), key.arrow_type) for number, key in enumerate(keys)]
+    totals: list[tuple[str, exp.Expression, pa.DataType]] = [("n", exp.Count(this=exp.Star()), pa.int64())]
+    for number, (name, measure) in enumerate(measures.items()):
+        position = positions[name]
+        totals.append((f"m{number}", *_summed(engine, position, measure)))
+    selected = [exp.alias_(column, name, quoted=True) for name, column, _ in (*grouped, *totals)]
+    query = exp.select(*selected).from_(engine.source())
+    if condition is not None:
+        query = query.where(condition)
+    if grouped:
+        query = query.group_by(*(column.copy() for _, column, _ in grouped))
+    return query, pa.schema([(name, kind) for name, _, kind in (*grouped, *totals)])
+
+
+def _summed(engine: Engine, position: int, measure: Measure) -> tuple[exp.Expression, pa.DataType]:
+    storage = engine.types[position]
+    source = engine.stored(position) if isinstance(measure, Sum) else value(engine, position)
+    added = measure.contribution(source, storage)
+    if measure.is_wide(storage):
+        wide = exp.cast(added, _WIDE) if engine.sums_overflow else added
+        return exp.cast(exp.Sum(this=wide), _WIDE), pa.decimal128(38, 0)
+    return exp.cast(exp.Sum(this=added), "BIGINT"), pa.int64()
+
+
+def _sums(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return whole numbers; an empty sum is zero."""
+    if pa.types.is_decimal(column.type):
+        numbers = np.empty(len(column), dtype=object)
+        numbers[:] = [0 if item is None else int(item) for item in column.to_pylist()]
+        return numbers
+    return np.asarray(pc.fill_null(column, 0).to_numpy(), dtype=np.int64)
+
+
+def _encode(column: pa.ChunkedArray, key: Key, missing: Sequence[str]) -> tuple[NDArray[Any], tuple[Any, ...]]:
+    """Return the codes of a result column and the values they stand for."""
+    array = _merge_missing(column.combine_chunks(), key, missing)
+    if key.bins is not None:
+        intervals = key.bins.intervals
+        return pc.fill_null(array, len(intervals)).to_numpy(), (*intervals, None)
+    if key.categories is not None:
+        return _encode_declared(array, key.categories, key.type)
+    encoded = array.dictionary_encode()
+    values = encoded.dictionary
+    order = pc.sort_indices(values)
+    ranks = np.empty(len(values) + 1, dtype=np.int32)
+    ranks[order.to_numpy()] = np.arange(len(values))
+    ranks[-1] = len(values)
+    codes = ranks[pc.fill_null(encoded.indices, len(values)).to_numpy()]
+    decoder = values.take(order).to_pylist()
+    return codes, (*decoder, None) if array.null_count else tuple(decoder)
+
+
+def _encode_declared(
+    array: pa.Array, categories: tuple[Any, ...], storage: StorageType
+) -> tuple[NDArray[Any], tuple[Any, ...]]:
+    """Return codes among the declared values; every other value is missing."""
+    stored = [_as_stored(category, storage) for category in categories]
+    known = [number for number, item in enumerate(stored) if item is not None]
+    found = pc.index_in(array, value_set=pa.array([stored[number] for number in known], array.type))
+    numbers = np.array([*known, len(categories)], dtype=np.int32)
+    return numbers[pc.fill_null(found, len(known)).to_numpy()], (*categories, None)
+
+
+def _merge_missing(array: pa.Array, key: Key, missing: Sequence[str]) -> pa.Array:
+    """Return the column with NaN and the markers as null, and one zero."""
+    if key.bins is None and key.type is StorageType.REAL:
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+        return pc.add(array, 0.0)
+    if key.type is StorageType.TEXT and missing:
+        marked = pc.is_in(array, value_set=pa.array(missing, pa.string()))
+        return pc.if_else(marked, pa.scalar(None, array.type), array)
+    return array
+
+
+def _as_stored(category: Any, storage: StorageType) -> Any:
+    """Return a declared category as a value of the column, or None if the column cannot hold it."""
+    is_truth = isinstance(category, bool)
+    match storage:
+        case StorageType.TEXT:
+            return str(category).lower() if is_truth else str(category)
+        case StorageType.BOOLEAN:
+            return category if is_truth else None
+        case StorageType.INTEGER | StorageType.REAL:
+            is_number = isinstance(category, int | float | Fraction) and not is_truth
+            return _as_number(category, storage) if is_number else None
+        case StorageType.DATE:
+            return _as_date(category)
+        case StorageType.TIMESTAMP:
+            stamp = as_timestamp(category) if isinstance(category, str) else category
+            return stamp if isinstance(stamp, dt.datetime) else None
+
+
+def _as_number(category: int | float | Fraction, storage: StorageType) -> int | float | None:
+    if storage is StorageType.REAL:
+        return float(category) + 0.0
+    if not math.isfinite(category) or category != int(category) or not -(2**63) <= int(category) < 2**63:
+        return None
+    return int(category)
+
+
+def _as_date(category: Any) -> dt.date | None:
+    day = as_date(category) if isinstance(category, str) else category
+    return day if isinstance(day, dt.date) and not isinstance(day, dt.datetime) else None

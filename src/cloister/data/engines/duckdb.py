@@ -1,0 +1,142 @@
+"""The embedded engine: DuckDB over files, Arrow, pandas, polars and its own relations and databases."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from cloister.data.engines.base import SQL_TYPES, cast_columns, decimal_storage, physical, repair_names, rows_of
+from cloister.data.profile import StorageType
+from cloister.errors import DataError
+
+__all__ = ["DuckDBEngine", "connect", "engine_over_arrow", "engine_over_relation"]
+
+_DATA = "cloister_data"
+_TYPES = dict.fromkeys(
+    ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"), StorageType.INTEGER
+)
+_TYPES |= dict.fromkeys(("float", "double"), StorageType.REAL)
+_TYPES |= dict.fromkeys(
+    ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"), StorageType.TIMESTAMP
+)
+_TYPES |= {"boolean": StorageType.BOOLEAN, "date": StorageType.DATE}
+
+_Run = Callable[[str], pa.Table]
+
+
+class DuckDBEngine:
+    """A table in DuckDB. ``run`` executes SQL in which the table is called ``relation``."""
+
+    dialect = "duckdb"
+    sums_overflow = False
+
+    def __init__(
+        self,
+        run: _Run,
+        relation: exp.Table,
+        *,
+        names: Sequence[object],
+        native_types: Sequence[Any],
+        missing: tuple[str, ...] = (),
+    ) -> None:
+        self.names = repair_names(names)
+        self.missing = missing
+        self._native = [str(native).lower() for native in native_types]
+        self.types = tuple(map(_storage_type, self._native))
+        self._run = run
+        self._source = rows_of(relation, len(self.names))
+        self._lock = threading.Lock()
+
+    def source(self) -> exp.Table:
+        """Return the relation with its columns renamed by position."""
+        return self._source.copy()
+
+    def stored(self, position: int) -> exp.Expression:
+        """Return a column, cast only where DuckDB's type is not the stored one."""
+        column, storage, native = physical(position), self.types[position], self._native[position]
+        if native == "timestamp with time zone":
+            return exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC"))
+        as_is = native in ("bigint", "double", "boolean", "varchar", "date", "timestamp")
+        return column if as_is else exp.cast(column, SQL_TYPES[storage])
+
+    def execute(self, query: exp.Select, schema: pa.Schema) -> pa.Table:
+        """Run a query and return its columns in the Arrow types of ``schema``."""
+        sql = query.sql(dialect=self.dialect, identify=True)
+        try:
+            with self._lock:
+                result = self._run(sql)
+            return cast_columns(result, schema)
+        except (duckdb.Error, pa.ArrowException):
+            raise DataError(
+                "The data could not be read to its end.",
+                fix="check that the source is complete, unchanged since it was opened, and of one type per column.",
+            ) from None
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """Return an in-memory database of its own that never fetches anything from a network."""
+    return duckdb.connect(
+        ":memory:", config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    )
+
+
+def engine_over_arrow(table: Any, *, missing: tuple[str, ...] = ()) -> DuckDBEngine:  # an Arrow table or dataset
+    """Return an engine over Arrow data, without copying it."""
+    names = list(table.schema.names)
+    if isinstance(table, pa.Table):
+        table = pa.table(
+            [_decoded(column) for column in table.columns], names=[f"c{position}" for position in range(len(names))]
+        )
+    connection = connect()
+    connection.register(_DATA, table)
+    return engine_over_connection(connection, exp.to_table(_DATA), names=names, missing=missing)
+
+
+def engine_over_connection(
+    connection: duckdb.DuckDBPyConnection,
+    relation: exp.Table,
+    *,
+    names: Sequence[object] | None = None,
+    missing: tuple[str, ...] = (),
+) -> DuckDBEngine:
+    """Return an engine over a table or view of a connection that is ours."""
+    described = connection.sql(exp.select("*").from_(relation).limit(0).sql(dialect="duckdb", identify=True))
+    return DuckDBEngine(
+        lambda sql: connection.sql(sql).to_arrow_table(),
+        relation,
+        names=described.columns if names is None else names,
+        native_types=described.types,
+        missing=missing,
+    )
+
+
+def engine_over_relation(relation: Any, *, missing: tuple[str, ...] = ()) -> DuckDBEngine:  # a DuckDBPyRelation
+    """Return an engine over a relation, on the connection it came from."""
+    return DuckDBEngine(
+        lambda sql: relation.query(_DATA, sql).to_arrow_table(),
+        exp.to_table(_DATA),
+        names=relation.columns,
+        native_types=relation.types,
+        missing=missing,
+    )
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a dictionary column as its values: enumerations are DuckDB's for text only."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    if pa.types.is_null(column.type):
+        return column.cast(pa.string())
+    return column
+
+
+def _storage_type(native: str) -> StorageType:
+    if native.startswith("decimal("):
+        precision, scale = (int(part) for part in native[len("decimal(") : -1].split(","))
+        return decimal_storage(precision, scale)
+    return _TYPES.get(native, StorageType.TEXT)

@@ -1,0 +1,255 @@
+"""Files: CSV (also gzipped) and Parquet, one or many, through DuckDB.
+
+A CSV file has a header line; its delimiter (comma, semicolon, tab or bar) is the one most frequent in that line.
+An empty cell is missing, quoted or not. The type of a column is decided from all its cells, by fixed rules and not from
+a sample: integers, real numbers, true/false, ISO dates, ISO dates with times, else text. Numbers with leading zeros
+(postal codes, account numbers) are text. Files up to a gigabyte are read into memory once; larger ones stay on disk.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, cast
+
+import duckdb
+from sqlglot import exp
+
+from cloister.data.engines.base import SQL_TYPES, repair_names
+from cloister.data.engines.duckdb import DuckDBEngine, connect, engine_over_connection
+from cloister.data.profile import StorageType
+from cloister.errors import DataError, ParameterError
+
+__all__ = ["CSV_ENDINGS", "ENCODINGS", "PARQUET_ENDINGS", "engine_over_csv", "engine_over_parquet"]
+
+CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+PARQUET_ENDINGS = (".parquet", ".pq")
+ENCODINGS = {"utf-8": "utf-8-sig", "latin-1": "latin-1", "utf-16": "utf-16"}
+"""The encodings of text files, and what Python calls them."""
+
+_IN_MEMORY = 2**30
+_GZIP_RATIO = 8
+_DELIMITERS = ",;\t|"
+_CELLS, _DATA = "cloister_cells", "cloister_data"
+_REAL = r"(?i)[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?|nan"
+_PATTERNS = {
+    StorageType.REAL: _REAL,
+    StorageType.BOOLEAN: "(?i)true|false",
+    StorageType.DATE: "[0-9]{4}-[0-9]{2}-[0-9]{2}",
+    StorageType.TIMESTAMP: r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?Z?",
+}
+
+
+def engine_over_parquet(paths: Sequence[Path], *, missing: tuple[str, ...] = ()) -> DuckDBEngine:
+    """Return an engine over Parquet files of one layout, left on disk."""
+    connection = connect()
+    reader = exp.func("read_parquet", _texts(map(str, paths)))
+    try:
+        _create(connection, _DATA, exp.select("*").from_(reader), kind="VIEW")
+        return engine_over_connection(connection, exp.to_table(_DATA), missing=missing)
+    except duckdb.Error:
+        raise DataError(
+            f"{_listing(paths)} is damaged or not a Parquet file.",
+            fix="check that it was copied completely, and that all files have the same columns.",
+        ) from None
+
+
+def engine_over_csv(
+    paths: Sequence[Path], *, missing: tuple[str, ...] = (), encoding: str | None = None
+) -> DuckDBEngine:
+    """Return an engine over CSV files of one layout."""
+    encoding = _check_encoding(encoding)
+    names, delimiter = _read_header(paths[0], encoding)
+    for path in paths[1:]:
+        if _read_header(path, encoding) != (names, delimiter):
+            raise DataError(
+                f'"{path.name}" has another header than "{paths[0].name}".',
+                fix="open files of one layout together, and others on their own.",
+            )
+    repaired = repair_names(names)
+    cells = _cells(paths, width=len(names), delimiter=delimiter, encoding=encoding, missing=missing)
+    try:
+        connection = _load(cells, width=len(names), kind="TABLE" if _fits(paths) else "VIEW")
+    except duckdb.Error as error:
+        raise _explained(paths, str(error), encoding) from None
+    return engine_over_connection(connection, exp.to_table(_DATA), names=repaired, missing=missing)
+
+
+def _load(cells: exp.Select, *, width: int, kind: str) -> duckdb.DuckDBPyConnection:
+    """Create the typed table or view, its types decided from all cells."""
+    connection = connect()
+    _create(connection, _CELLS, cells, kind=kind)
+    types = _decide_types(connection, width)
+    columns = [exp.alias_(_converted(position, storage), f"c{position}") for position, storage in enumerate(types)]
+    _create(connection, _DATA, exp.select(*columns).from_(_CELLS), kind=kind)
+    if kind == "TABLE":
+        connection.execute("DROP TABLE cloister_cells")
+    return connection
+
+
+def _create(connection: duckdb.DuckDBPyConnection, name: str, query: exp.Select, *, kind: str) -> None:
+    statement = exp.Create(this=exp.to_table(name), kind=kind, expression=query)
+    connection.execute(statement.sql(dialect="duckdb", identify=True))
+
+
+def _cells(paths: Sequence[Path], *, width: int, delimiter: str, encoding: str, missing: tuple[str, ...]) -> exp.Select:
+    """Return a query for all cells as text."""
+    fields = [
+        exp.PropertyEQ(this=exp.to_identifier(f"c{position}", quoted=True), expression=exp.Literal.string("VARCHAR"))
+        for position in range(width)
+    ]
+    options: dict[str, exp.Expression] = {
+        "auto_detect": exp.false(),
+        "header": exp.true(),
+        "delim": exp.Literal.string(delimiter),
+        "quote": exp.Literal.string('"'),
+        "escape": exp.Literal.string('"'),
+        "nullstr": _texts(("", *missing)),
+        "encoding": exp.Literal.string(encoding),
+        "columns": exp.Struct(expressions=fields),
+    }
+    arguments = [exp.EQ(this=exp.column(name), expression=option) for name, option in options.items()]
+    return exp.select("*").from_(exp.func("read_csv", _texts(map(str, paths)), *arguments))
+
+
+def _decide_types(connection: duckdb.DuckDBPyConnection, width: int) -> list[StorageType]:
+    """Return the narrowest type that all cells of each column have; text if a column is empty."""
+    types = [StorageType.TEXT] * width
+    whole = _verdicts(
+        connection, {position: [_is_integer(position), _is_present(position)] for position in range(width)}
+    )
+    tests: dict[int, list[exp.Expression]] = {}
+    for position in range(width):
+        integer, present = whole[position]
+        if present and integer:
+            types[position] = StorageType.INTEGER
+        elif present:
+            tests[position] = [_is_like(position, storage) for storage in _PATTERNS]
+    for position, verdicts in _verdicts(connection, tests).items():
+        types[position] = next(
+            (storage for storage, holds in zip(_PATTERNS, verdicts, strict=True) if holds), StorageType.TEXT
+        )
+    return types
+
+
+def _verdicts(connection: duckdb.DuckDBPyConnection, tests: dict[int, list[exp.Expression]]) -> dict[int, list[bool]]:
+    """Return, in one pass over the cells, which tests hold for all cells that are there."""
+    flat = [test for column in tests.values() for test in column]
+    if not flat:
+        return {}
+    query = exp.select(*(exp.func("coalesce", exp.func("bool_and", test), exp.false()) for test in flat)).from_(_CELLS)
+    row = connection.execute(query.sql(dialect="duckdb", identify=True)).fetchone()
+    answers = iter(cast("tuple[bool, ...]", row))
+    return {position: [next(answers) for _ in column] for position, column in tests.items()}
+
+
+def _cell(position: int) -> exp.Expression:
+    return exp.column(f"c{position}", quoted=True)
+
+
+def _is_present(position: int) -> exp.Expression:
+    """Return true for a cell that is there, NULL for a missing one: false for a column only if it is empty."""
+    return exp.Case().when(exp.Not(this=exp.Is(this=_cell(position), expression=exp.Null())), exp.true())
+
+
+def _is_integer(position: int) -> exp.Expression:
+    """Return whether a cell is an integer in its plain spelling: the number, written again, is the cell."""
+    number = exp.TryCast(this=_cell(position), to=exp.DataType.build("BIGINT"))
+    plain = exp.EQ(this=exp.cast(number, "VARCHAR"), expression=exp.func("trim", _cell(position)))
+    present = exp.Not(this=exp.Is(this=_cell(position), expression=exp.Null()))
+    return exp.Case().when(present, exp.func("coalesce", plain, exp.false()))
+
+
+def _is_like(position: int, storage: StorageType) -> exp.Expression:
+    """Return whether a cell is spelled like a type and converts to it, NULL for a missing one."""
+    text = exp.func("trim", _cell(position)) if storage is StorageType.REAL else _cell(position)
+    spelled = exp.Anonymous(this="regexp_full_match", expressions=[text, exp.Literal.string(_PATTERNS[storage])])
+    converted = exp.TryCast(this=_cell(position), to=exp.DataType.build(SQL_TYPES[storage]))
+    converts = exp.Not(this=exp.Is(this=converted, expression=exp.Null()))
+    present = exp.Not(this=exp.Is(this=_cell(position), expression=exp.Null()))
+    return exp.Case().when(present, exp.And(this=spelled, expression=converts))
+
+
+def _converted(position: int, storage: StorageType) -> exp.Expression:
+    cell = _cell(position)
+    return cell if storage is StorageType.TEXT else exp.cast(cell, SQL_TYPES[storage])
+
+
+def _texts(texts: object) -> exp.Array:
+    return exp.Array(expressions=[exp.Literal.string(text) for text in cast("Sequence[str]", texts)])
+
+
+def _check_encoding(encoding: str | None) -> str:
+    if encoding is None:
+        return "utf-8"
+    aliases = {"utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1", "utf16": "utf-16"}
+    known = aliases.get(encoding.lower(), encoding.lower())
+    if known not in ENCODINGS:
+        raise ParameterError(
+            f'encoding="{encoding}" is not supported.',
+            fix=f"use one of {', '.join(ENCODINGS)}, or save the file as UTF-8.",
+        )
+    return known
+
+
+def _read_header(path: Path, encoding: str) -> tuple[list[str], str]:
+    """Return the names of the columns and the delimiter."""
+    try:
+        with _open_text(path, ENCODINGS[encoding]) as stream:
+            line = stream.readline()
+            while line.count('"') % 2 and (more := stream.readline()):
+                line += more
+    except (UnicodeError, OSError, EOFError) as error:
+        raise _explained([path], "unicode" if isinstance(error, UnicodeError) else str(error), encoding) from None
+    if not line.strip():
+        raise DataError(f'"{path.name}" is empty.', fix="give a file with a header line and rows below it.")
+    bare = re.sub(r'"[^"]*"', "", line)
+    delimiter = max(_DELIMITERS, key=bare.count)
+    return next(csv.reader([line], delimiter=delimiter)), delimiter
+
+
+def _open_text(path: Path, encoding: str) -> IO[str]:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding=encoding, newline="\n")
+    return path.open(encoding=encoding, newline="\n")
+
+
+def _fits(paths: Sequence[Path]) -> bool:
+    sizes = (path.stat().st_size * (_GZIP_RATIO if path.suffix == ".gz" else 1) for path in paths)
+    return sum(sizes) <= _IN_MEMORY
+
+
+def _listing(paths: Sequence[Path]) -> str:
+    others = f" (or one of the {len(paths) - 1} files beside it)" if len(paths) > 1 else ""
+    return f'"{paths[0].name}"{others}'
+
+
+def _explained(paths: Sequence[Path], message: str, encoding: str) -> DataError:
+    """Return our own error for DuckDB's or Python's, which may quote cells."""
+    where = re.search(r"CSV Error on Line: (\d+)", message)
+    place = f"{_listing(paths)}, line {where[1]}," if where else _listing(paths)
+    folded = message.lower()
+    if "unicode" in folded or "encoded" in folded:
+        return DataError(
+            f"{place} is not {encoding.upper()} text.",
+            fix=f'give its encoding, for example encoding="{"latin-1" if encoding == "utf-8" else "utf-8"}".',
+        )
+    if "gzip" in folded or "compressed" in folded or "crc" in folded:
+        return DataError(
+            f"{place} is not a complete gzip file.", fix="copy it again, or unpack it with gunzip to check."
+        )
+    if "number of columns" in folded:
+        return DataError(
+            f"{place} has more or fewer cells than the header.",
+            fix="give every row one cell per column; put cells that contain the delimiter in double quotes.",
+        )
+    if "quote" in folded:
+        return DataError(
+            f"{place} has a quote that is never closed.", fix='close it, or write a quote inside text as "".'
+        )
+    return DataError(
+        f"{place} could not be read as CSV.", fix="save it again as comma-separated UTF-8 text with a header."
+    )

@@ -1,0 +1,187 @@
+"""PostgreSQL: data that already lives there stays there. Every query is a read-only transaction of its own."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+from sqlglot import exp
+
+from cloister.data.engines.base import SQL_TYPES, cast_columns, decimal_storage, physical, repair_names, rows_of
+from cloister.data.profile import StorageType
+from cloister.errors import DataError, MissingExtraError, SourceNotFoundError, did_you_mean
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["PostgresEngine", "split_table"]
+
+_TYPES = {
+    16: StorageType.BOOLEAN,
+    20: StorageType.INTEGER,
+    21: StorageType.INTEGER,
+    23: StorageType.INTEGER,
+    700: StorageType.REAL,
+    701: StorageType.REAL,
+    1082: StorageType.DATE,
+    1114: StorageType.TIMESTAMP,
+    1184: StorageType.TIMESTAMP,
+}
+_NUMERIC, _WITH_ZONE = 1700, 1184
+_SETTINGS = "SET LOCAL datestyle TO 'ISO'; SET LOCAL extra_float_digits TO 1; SET LOCAL client_encoding TO 'UTF8'"
+
+
+def split_table(url: str) -> tuple[str, str | None]:
+    """Return a database URL without its ``table`` parameter, and that parameter."""
+    parts = urlsplit(url)
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    table = next((text for key, text in query if key == "table"), None)
+    rest = urlencode([(key, text) for key, text in query if key != "table"])
+    return urlunsplit(parts._replace(query=rest)), table
+
+
+class PostgresEngine:
+    """A table or view of a PostgreSQL database."""
+
+    dialect = "postgres"
+    sums_overflow = False
+
+    def __init__(self, url: str, table: str, *, missing: tuple[str, ...] = ()) -> None:
+        self._url = url
+        self.missing = missing
+        relation = _relation(table)
+        description = self._describe(relation, table)
+        self.names = repair_names(column.name for column in description)
+        self._codes = [column.type_code for column in description]
+        self.types = tuple(map(_storage_type, description))
+        self._source = rows_of(relation, len(self.names))
+
+    def source(self) -> exp.Table:
+        """Return the table with its columns renamed by position."""
+        return self._source.copy()
+
+    def stored(self, position: int) -> exp.Expression:
+        """Return a column in its stored type; text in the collation of code points."""
+        column, storage = physical(position), self.types[position]
+        if self._codes[position] == _WITH_ZONE:
+            return exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC"))
+        converted = exp.cast(column, SQL_TYPES[storage])
+        if storage is StorageType.TEXT:
+            return exp.paren(exp.Collate(this=converted, expression=exp.to_identifier("C", quoted=True)))
+        return converted
+
+    def execute(self, query: exp.Select, schema: pa.Schema) -> pa.Table:
+        """Run a query and return its columns in the Arrow types of ``schema``."""
+        sql = query.sql(dialect=self.dialect, identify=True)
+        try:
+            return cast_columns(_parse(self._copy(sql), schema), schema)
+        except pa.ArrowException:
+            raise DataError(
+                "The table holds values that have no counterpart elsewhere, such as infinite dates.",
+                fix="leave them out in a view, and open the view.",
+            ) from None
+
+    def _copy(self, sql: str) -> bytes:
+        """Return the result as CSV text, which Arrow parses without a Python object per cell."""
+        received = io.BytesIO()
+        with _reading(self._url) as cursor, cursor.copy(f"COPY ({sql}) TO STDOUT (FORMAT csv)") as copy:
+            for block in copy:
+                received.write(block)
+        return received.getvalue()
+
+    def _describe(self, relation: exp.Table, table: str) -> list[Any]:
+        import psycopg
+
+        sql = exp.select("*").from_(relation).limit(0).sql(dialect=self.dialect, identify=True)
+        try:
+            with _reading(self._url, guard=False) as cursor:
+                return list(cursor.execute(sql).description or ())
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            raise SourceNotFoundError(
+                f'The database has no table "{table}".{did_you_mean(table, self._tables())}',
+                fix="name a table or view as it is spelled there, with its schema: ?table=clinic.visits.",
+            ) from None
+        except psycopg.errors.InsufficientPrivilege:
+            raise DataError(
+                f'This account may not read "{table}".', fix="ask the database's owner for the right to select from it."
+            ) from None
+
+    def _tables(self) -> list[str]:
+        sql = (
+            "SELECT table_schema, table_name FROM information_schema.tables "
+            "WHERE table_schema NOT IN ('pg_catalog', 'information_schema')"
+        )
+        with _reading(self._url) as cursor:
+            rows = cursor.execute(sql).fetchall()
+        return [name for schema, table in rows for name in (table, f"{schema}.{table}")]
+
+
+@contextmanager
+def _reading(url: str, *, guard: bool = True) -> Iterator[psycopg.Cursor[Any]]:
+    """Yield a cursor in a read-only transaction; the server's words are withheld, since they may quote cells."""
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingExtraError(what="PostgreSQL tables", package="psycopg", extra="postgres") from None
+    try:
+        connection = psycopg.connect(url, connect_timeout=10)
+    except (psycopg.Error, UnicodeError):
+        raise SourceNotFoundError(
+            f"The database at {_place(url)} does not answer, or refuses this account.",
+            fix="check host, port, database name and password, and that the server runs.",
+        ) from None
+    with connection:
+        connection.read_only = True
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(_SETTINGS)
+                yield cursor
+        except psycopg.Error:
+            if not guard:
+                raise
+            raise DataError(
+                "The database stopped answering or refused the query.",
+                fix="try again; if it persists, check the server's log for the time of this query.",
+            ) from None
+
+
+def _place(url: str) -> str:
+    parts = urlsplit(url)
+    host = parts.hostname or dict(parse_qsl(parts.query)).get("host", "localhost")
+    return f'"{host}{parts.path}"'
+
+
+def _relation(table: str) -> exp.Table:
+    *schema, name = table.split(".", 1)
+    database = exp.to_identifier(schema[0], quoted=True) if schema else None
+    return exp.Table(this=exp.to_identifier(name, quoted=True), db=database)
+
+
+def _storage_type(column: Any) -> StorageType:
+    if column.type_code == _NUMERIC:
+        precision, scale = column.precision, column.scale
+        return StorageType.REAL if precision is None else decimal_storage(precision, scale or 0)
+    return _TYPES.get(column.type_code, StorageType.TEXT)
+
+
+def _parse(text: bytes, schema: pa.Schema) -> pa.Table:
+    if not text:
+        return schema.empty_table()
+    return arrow_csv.read_csv(
+        pa.BufferReader(text),
+        read_options=arrow_csv.ReadOptions(column_names=schema.names, block_size=max(len(text), 1)),
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=schema,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            true_values=["t"],
+            false_values=["f"],
+        ),
+    )

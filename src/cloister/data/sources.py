@@ -1,0 +1,255 @@
+"""Opening a table: a path, a glob, a data frame, Arrow, a DuckDB relation, a Spark data frame or a database URL."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from sqlglot import exp
+
+from cloister.data.engines.base import Engine, repair_names
+from cloister.data.engines.files import CSV_ENDINGS, PARQUET_ENDINGS, engine_over_csv, engine_over_parquet
+from cloister.data.table import Table
+from cloister.errors import DataError, ParameterError, ParameterTypeError, SourceNotFoundError, did_you_mean
+
+__all__ = ["open_table"]
+
+_GLOB = frozenset("*?[")
+
+
+def open_table(
+    source: Any,
+    schema: Any = None,
+    *,
+    name: str | None = None,
+    missing: Sequence[str] = (),
+    encoding: str | None = None,
+) -> Table:
+    """Open a table where it is; nothing is copied out of its engine.
+
+    Args:
+        source: a CSV (also .csv.gz) or Parquet path, a glob, a pandas or polars data frame, an Arrow table or dataset,
+            a DuckDB relation, a PySpark data frame, or a URL ``postgresql://.../db?table=schema.table`` or
+            ``duckdb:///file?table=name``.
+        schema: a `Schema` or the path of a schema file.
+        name: the table's name in a database, instead of ``?table=``.
+        missing: texts that stand for a missing value, such as ``("?", "NA")``.
+        encoding: of a CSV file: utf-8 (the default), latin-1 or utf-16.
+
+    Raises:
+        SourceNotFoundError: if there is no such file, table or server.
+        DataError: if it is there and cannot be read.
+        MissingExtraError: if the engine's package is not installed.
+    """
+    markers = _check_missing(missing)
+    if encoding is not None and not isinstance(source, str | Path):
+        raise ParameterError("encoding= is for CSV files only.", fix="leave encoding out.")
+    if isinstance(source, str) and "://" in source:
+        engine = _open_url(source, name, markers)
+    elif isinstance(source, str | Path):
+        engine = _open_path(os.fspath(source), markers, encoding)
+    else:
+        engine = _open_object(source, markers)
+    return Table(engine, schema=_read_schema(schema))
+
+
+def _read_schema(schema: Any) -> Any:
+    if not isinstance(schema, str | Path):
+        return schema
+    return importlib.import_module("cloister.data.schema").Schema.read(schema)
+
+
+def _check_missing(missing: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(missing, str) or not all(isinstance(marker, str) for marker in missing):
+        raise ParameterTypeError("missing= is not a list of texts.", fix='write for example missing=("?", "NA").')
+    return tuple(missing)
+
+
+def _open_path(text: str, missing: tuple[str, ...], encoding: str | None) -> Engine:
+    paths = _find(text)
+    for path in paths:
+        _check_readable(path)
+    kinds = {_kind(path) for path in paths}
+    if len(kinds) > 1:
+        raise DataError(
+            f'"{text}" matches files of several kinds.', fix="choose files of one kind, such as data/*.csv."
+        )
+    if kinds == {"parquet"}:
+        return engine_over_parquet(paths, missing=missing)
+    return engine_over_csv(paths, missing=missing, encoding=encoding)
+
+
+def _find(text: str) -> list[Path]:
+    path = Path(text)
+    if path.exists() or not _GLOB.intersection(text):
+        return [path]
+    paths = sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+    if not paths:
+        raise SourceNotFoundError(f'No file matches "{text}".', fix="check the pattern and the folder it starts in.")
+    return paths
+
+
+def _check_readable(path: Path) -> None:
+    if path.is_dir():
+        raise DataError(
+            f'"{path}" is a folder.',
+            fix=f'name a file in it, or all of them with "{path}/*.csv" or "{path}/*.parquet".',
+        )
+    if not path.exists():
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise SourceNotFoundError(
+            f'There is no file "{path}".{did_you_mean(path.name, siblings)}',
+            fix="check the path and the working folder.",
+        )
+    if not os.access(path, os.R_OK):
+        raise DataError(f'"{path}" may not be read by this account.', fix="ask its owner for the right to read it.")
+    if path.stat().st_size == 0:
+        raise DataError(f'"{path}" is empty.', fix="give a file with a header line and rows below it.")
+
+
+def _kind(path: Path) -> str:
+    name = path.name.lower()
+    if name.endswith(PARQUET_ENDINGS):
+        return "parquet"
+    if name.endswith(CSV_ENDINGS):
+        return "csv"
+    raise DataError(
+        f'"{path.name}" is of a kind that is not known.',
+        fix=f"give a file that ends in {', '.join((*CSV_ENDINGS, *PARQUET_ENDINGS))}; save spreadsheets as CSV.",
+    )
+
+
+def _open_object(source: Any, missing: tuple[str, ...]) -> Engine:
+    package = type(source).__module__.split(".")[0].removeprefix("_")
+    openers: dict[str, Callable[[Any, tuple[str, ...]], Engine]] = {
+        "pandas": _open_pandas,
+        "polars": _open_polars,
+        "pyarrow": _open_arrow,
+        "duckdb": _open_relation,
+        "pyspark": _open_spark,
+    }
+    if package not in openers:
+        raise _unknown(source)
+    return openers[package](source, missing)
+
+
+def _unknown(source: Any) -> ParameterTypeError:
+    return ParameterTypeError(
+        f"A {type(source).__name__} is not a table.",
+        fix="give a path, a pandas, polars or Spark data frame, Arrow data, a DuckDB relation or a database URL.",
+    )
+
+
+def _open_pandas(frame: Any, missing: tuple[str, ...]) -> Engine:
+    if not hasattr(frame, "columns"):
+        raise _unknown(frame)
+    names = repair_names(frame.columns)
+    columns = [_from_pandas(frame.iloc[:, position]) for position in range(len(names))]
+    return _over_arrow(pa.table(columns, names=list(names)), missing)
+
+
+def _from_pandas(series: Any) -> Any:
+    """Return a column as Arrow, without copying where it can be; a mixed column is text."""
+    try:
+        array = pa.array(series, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        present = series.notna()
+        array = pa.array(series.where(~present, series.astype(str)), pa.string(), mask=~present.to_numpy())
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _open_polars(frame: Any, missing: tuple[str, ...]) -> Engine:
+    if hasattr(frame, "collect"):
+        frame = frame.collect()
+    if not hasattr(frame, "get_columns"):
+        raise _unknown(frame)
+    return _over_arrow(frame.to_arrow(), missing)
+
+
+def _open_arrow(source: Any, missing: tuple[str, ...]) -> Engine:
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    elif isinstance(source, pa.RecordBatchReader):
+        source = source.read_all()
+    if not hasattr(source, "schema"):
+        raise _unknown(source)
+    return _over_arrow(source, missing)
+
+
+def _over_arrow(source: Any, missing: tuple[str, ...]) -> Engine:
+    from cloister.data.engines.duckdb import engine_over_arrow
+
+    if not source.schema.names:
+        raise DataError("The table has no columns.", fix="give a table with at least one column.")
+    return engine_over_arrow(source, missing=missing)
+
+
+def _open_relation(relation: Any, missing: tuple[str, ...]) -> Engine:
+    from cloister.data.engines.duckdb import engine_over_relation
+
+    if not hasattr(relation, "query"):
+        raise _unknown(relation)
+    return engine_over_relation(relation, missing=missing)
+
+
+def _open_spark(frame: Any, missing: tuple[str, ...]) -> Engine:
+    from cloister.data.engines.spark import SparkEngine
+
+    if not hasattr(frame, "sparkSession"):
+        raise _unknown(frame)
+    return SparkEngine(frame, missing=missing)
+
+
+def _open_url(url: str, name: str | None, missing: tuple[str, ...]) -> Engine:
+    from cloister.data.engines.postgres import PostgresEngine, split_table
+
+    bare, named = split_table(url)
+    scheme = urlsplit(url).scheme
+    table = name or named
+    if scheme in ("postgresql", "postgres", "duckdb", "sqlite") and not table:
+        raise ParameterError("The URL names no table.", fix='add ?table=schema.table to it, or give name="table".')
+    match scheme:
+        case "postgresql" | "postgres":
+            return PostgresEngine(bare, str(table), missing=missing)
+        case "duckdb":
+            return _open_database(bare, str(table), missing)
+        case "sqlite":
+            raise DataError(
+                "SQLite tables are not read directly.", fix="export the table to CSV or Parquet and open that file."
+            )
+    raise ParameterError(
+        f'"{scheme}://" is not a kind of database that is known.',
+        fix="use postgresql://..., duckdb:///file, or the path of a file; download files from the web first.",
+    )
+
+
+def _open_database(url: str, table: str, missing: tuple[str, ...]) -> Engine:
+    import duckdb
+
+    from cloister.data.engines.duckdb import engine_over_connection
+
+    path = Path(unquote(urlsplit(url).path.removeprefix("/")) or ".")
+    _check_readable(path)
+    *schema, last = table.split(".", 1)
+    database = exp.to_identifier(schema[0], quoted=True) if schema else None
+    try:
+        connection = duckdb.connect(str(path), read_only=True)
+    except duckdb.Error:
+        raise DataError(
+            f'"{path}" is not a DuckDB database that can be opened.',
+            fix="check the file, and close other programs that write to it.",
+        ) from None
+    try:
+        return engine_over_connection(
+            connection, exp.Table(this=exp.to_identifier(last, quoted=True), db=database), missing=missing
+        )
+    except duckdb.Error:
+        known = [str(row[0]) for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
+        raise SourceNotFoundError(
+            f'"{path}" has no table "{table}".{did_you_mean(table, known)}', fix="name a table or view of the file."
+        ) from None

@@ -1,0 +1,171 @@
+"""A table in its engine: what it has, its profiles, and its frequency tables.
+
+A `Table` holds protected rows. Its ``repr`` shows columns and types only; what it computes is not private by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from cloister.data.bins import Bins
+from cloister.data.engines.base import ARROW_TYPES, Engine, value
+from cloister.data.engines.counting import Key, count_groups
+from cloister.data.engines.predicates import resolve_condition
+from cloister.data.engines.profiling import profile_columns
+from cloister.data.frequency import FrequencyTable
+from cloister.data.measures import CountPresent, Measure, Sum
+from cloister.data.profile import ColumnProfile, StorageType
+from cloister.errors import MissingExtraError, ParameterError, ParameterTypeError, SchemaError, UnknownColumnError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["Table"]
+
+
+class Table:
+    """Rows in an engine, with an optional schema. Open one with `cloister.open_table`."""
+
+    def __init__(self, engine: Engine, *, schema: Any = None) -> None:  # a Schema or None
+        unknown = [name for name in getattr(schema, "columns", ()) if name not in engine.names]
+        if unknown:
+            listing = ", ".join(f'"{name}"' for name in unknown)
+            raise SchemaError(
+                f"The schema describes columns that the table does not have: {listing}.",
+                fix=f"remove or rename them; the table has {', '.join(engine.names)}.",
+            )
+        self._engine = engine
+        self._schema = schema
+
+    @property
+    def schema(self) -> Any:  # a Schema or None
+        """Return the schema, or None."""
+        return self._schema
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return self._engine.names
+
+    @property
+    def types(self) -> dict[str, StorageType]:
+        """Return the type of each column."""
+        return dict(zip(self._engine.names, self._engine.types, strict=True))
+
+    def with_schema(self, schema: Any) -> Table:  # a Schema or None
+        """Return the same rows under another schema."""
+        return Table(self._engine, schema=schema)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name}: {storage}" for name, storage in self.types.items())
+        return f"Table({columns})"
+
+    def frequencies(
+        self,
+        columns: Sequence[str],
+        *,
+        where: str | exp.Expression | None = None,
+        bins: Mapping[str, Sequence[Any]] | None = None,
+        measures: Mapping[str, Measure] | None = None,
+    ) -> FrequencyTable:
+        """Count the rows, and sum the measures, for each combination of values.
+
+        Args:
+            columns: what to group by; none gives one group with all rows.
+            where: a SQL condition on rows, such as ``"age > 50 AND sex = 'F'"``.
+            bins: public edges per column, half-open; values outside are missing.
+            measures: a name for each `Sum`, `SumOfSquares` or `CountPresent`.
+
+        Raises:
+            UnknownColumnError: if a column does not exist.
+            ParameterError: if an option is malformed, or could not be computed exactly.
+        """
+        edges = dict(bins or {})
+        keys = [self._key(name, edges.pop(name, None)) for name in _names(columns)]
+        if edges:
+            self._position(next(iter(edges)))
+            raise ParameterError(
+                f'There are bins for "{next(iter(edges))}", which is not grouped by.',
+                fix="add it to columns, or drop its bins.",
+            )
+        chosen = dict(measures or {})
+        positions = {name: self._measured(measure) for name, measure in chosen.items()}
+        condition = None if where is None else resolve_condition(where, self._engine)
+        return count_groups(self._engine, keys, condition=condition, measures=chosen, positions=positions)
+
+    def count(self, where: str | exp.Expression | None = None) -> int:
+        """Return the exact number of rows: protected, not for release."""
+        return self.frequencies([], where=where).total
+
+    def profiles(self) -> list[ColumnProfile]:
+        """Return facts about every column, for proposing a schema: protected, not for release."""
+        return profile_columns(self._engine)
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as an Arrow table, in the engine's order."""
+        engine = self._engine
+        fields = [
+            (f"c{position}", value(engine, position), ARROW_TYPES[storage])
+            for position, storage in enumerate(engine.types)
+        ]
+        query = exp.select(*(exp.alias_(column, name, quoted=True) for name, column, _ in fields)).from_(
+            engine.source()
+        )
+        rows = engine.execute(query, pa.schema([(name, kind) for name, _, kind in fields]))
+        return rows.rename_columns(list(engine.names))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return all rows as a pandas data frame."""
+        try:
+            import pandas as pd  # noqa: F401  # Arrow needs it
+        except ImportError:
+            raise MissingExtraError(what="Data frames", package="pandas", extra="pandas") from None
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return all rows as a polars data frame."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise MissingExtraError(what="Polars data frames", package="polars", extra="polars") from None
+        return pl.from_arrow(self.to_arrow())
+
+    def _position(self, name: str) -> int:
+        if name not in self._engine.names:
+            raise UnknownColumnError(str(name), self._engine.names)
+        return self._engine.names.index(name)
+
+    def _key(self, name: str, edges: Sequence[Any] | None) -> Key:
+        position = self._position(name)
+        storage = self._engine.types[position]
+        bins = None if edges is None else Bins.of(name, edges, storage)
+        described = self._schema.columns.get(name) if self._schema is not None else None
+        categories = None if described is None or bins is not None else described.categories
+        guessed = categories is not None and "categories" in getattr(described, "guessed", ())
+        declared = bins is not None or (categories is not None and not guessed)
+        return Key(name=name, position=position, type=storage, bins=bins, categories=categories, is_declared=declared)
+
+    def _measured(self, measure: Measure) -> int:
+        if not isinstance(measure, Sum | CountPresent):
+            raise ParameterTypeError(
+                "A measure is not a Sum, SumOfSquares or CountPresent.",
+                fix='write for example measures={"cost": Sum("cost", bounds=(0, 1000))}.',
+            )
+        position = self._position(measure.column)
+        measure.check(self._engine.types[position])
+        return position
+
+
+def _names(columns: Sequence[str]) -> list[str]:
+    if isinstance(columns, str):
+        raise ParameterTypeError("columns is one text, not a list of names.", fix=f'write ["{columns}"].')
+    names = list(columns)
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise ParameterError(f'Column "{repeated}" is listed twice.', fix="list each column once.")
+    return names
