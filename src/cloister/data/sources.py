@@ -217,7 +217,7 @@ def _open_url(url: str, name: str | None, missing: tuple[str, ...]) -> Engine:
         case "postgresql" | "postgres":
             return PostgresEngine(bare, str(table), missing=missing)
         case "duckdb":
-            return _open_database(bare, str(table), missing)
+            return _open_database(url, str(table), missing)
         case "sqlite":
             raise DataError(
                 "SQLite tables are not read directly.", fix="export the table to CSV or Parquet and open that file."

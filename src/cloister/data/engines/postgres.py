@@ -95,8 +95,7 @@ class PostgresEngine:
         return received.getvalue()
 
     def _describe(self, relation: exp.Table, table: str) -> list[Any]:
-        import psycopg
-
+        psycopg = _driver()
         sql = exp.select("*").from_(relation).limit(0).sql(dialect=self.dialect, identify=True)
         try:
             with _reading(self._url, guard=False) as cursor:
@@ -121,13 +120,18 @@ class PostgresEngine:
         return [name for schema, table in rows for name in (table, f"{schema}.{table}")]
 
 
-@contextmanager
-def _reading(url: str, *, guard: bool = True) -> Iterator[psycopg.Cursor[Any]]:
-    """Yield a cursor in a read-only transaction; the server's words are withheld, since they may quote cells."""
+def _driver() -> Any:  # the module psycopg
     try:
         import psycopg
     except ImportError:
         raise MissingExtraError(what="PostgreSQL tables", package="psycopg", extra="postgres") from None
+    return psycopg
+
+
+@contextmanager
+def _reading(url: str, *, guard: bool = True) -> Iterator[psycopg.Cursor[Any]]:
+    """Yield a cursor in a read-only transaction; the server's words are withheld, since they may quote cells."""
+    psycopg = _driver()
     try:
         connection = psycopg.connect(url, connect_timeout=10)
     except (psycopg.Error, UnicodeError):
