@@ -19,6 +19,7 @@ from cloister.core.random import SeededRandomSource, integers_below
 from cloister.data.measures import Sum
 from cloister.data.sources import open_table
 
+TITLE = "Frequency tables: 10 million rows, 1000 groups"
 ROWS = 10_000_000
 GROUPS = 1000
 REPEATS = 7
@@ -49,6 +50,12 @@ def _cases() -> list[tuple[str, list[str], dict[str, Sum], str]]:
     amount = _CLAMPED.format("amount", 0, 900)
     price = _CLAMPED.format("price", 0.0, 900.0)
     return [
+        (
+            "integer key, count and integer sum",
+            ["key"],
+            {"amount": Sum("amount")},
+            "SELECT key, count(*), sum(amount) FROM data GROUP BY key",
+        ),
         (
             "integer key, count and clamped integer sum",
             ["key"],
@@ -113,6 +120,8 @@ def _compare(
                 "peer": theirs,
                 "ratio": mine / theirs,
                 "target": TARGET,
+                "met": mine / theirs <= TARGET,
+                "peer_name": "DuckDB",
                 "unit": unit,
             }
         )

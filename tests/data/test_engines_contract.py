@@ -43,7 +43,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
         return Engine(engine_tables.postgres_opener(request.getfixturevalue("postgres_server")), 40)
     if request.param == "spark":
         return Engine(engine_tables.spark_opener(request.getfixturevalue("spark")), 12)
-    return Engine(engine_tables.open_in_duckdb, 60)
+    return Engine(engine_tables.open_in_duckdb, 30)
 
 
 NAMES = [
@@ -163,7 +163,7 @@ def test_random_tables_match_the_reference(engine: Engine) -> None:
             case.data, case.columns, keep=keep, bins=case.bins, measures=case.measures, missing=case.missing
         )
         assert found.codes.tolist() == expected.codes.tolist()
-        assert found.decoders == expected.decoders
+        assert repr(found.decoders) == repr(expected.decoders)
         assert found.weights.tolist() == expected.weights.tolist()
         for name, item in expected.measures.items():
             assert found.measures[name].values.tolist() == item.values.tolist()

@@ -109,3 +109,12 @@ def test_equal_groups_are_added_in_any_order(rows: list[tuple[int, ...]], huge: 
         expected[row] = expected.get(row, 0) + weight
     assert [tuple(row) for row in table.codes.tolist()] == sorted(expected)
     assert table.weights.tolist() == [expected[row] for row in sorted(expected)]
+
+
+def test_the_benchmark_compares_equal_work(capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks import frequencies
+
+    rows = frequencies.main(rows=2000, repeats=1)
+    assert {row["target"] for row in rows} == {1.3}
+    assert all(row["ratio"] > 0 for row in rows)
+    assert "clamped real sum" in capsys.readouterr().out

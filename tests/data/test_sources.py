@@ -119,6 +119,15 @@ def test_odd_names_are_kept_and_bad_ones_are_repaired(tmp_path: Path) -> None:
     assert table.count('"select ""x""" = 2 AND A = 3 AND a = 1') == 1
 
 
+def test_repaired_names_avoid_taken_ones(tmp_path: Path) -> None:
+    with pytest.warns(DataWarning, match='column 4 is now "a_4"'):
+        assert open_table(write(tmp_path, "a,a_2,a_3,a\n1,2,3,4\n")).columns == ("a", "a_2", "a_3", "a_4")
+
+
+def test_a_header_may_have_line_breaks_in_quotes(tmp_path: Path) -> None:
+    assert open_table(write(tmp_path, '"a\nb",c\n1,2\n')).columns == ("a\nb", "c")
+
+
 def test_header_only_has_no_rows(tmp_path: Path) -> None:
     table = open_table(write(tmp_path, "a,b"))
     assert (table.columns, table.count()) == (("a", "b"), 0)
@@ -295,6 +304,7 @@ def test_a_duckdb_file_is_opened_by_url(tmp_path: Path) -> None:
         (pl.Series([1]), {}, "give a path"),
         (pa.array([1]), {}, "give a path"),
         (duckdb.connect, {}, "give a path"),
+        (duckdb.Error(), {}, "give a path"),
         (pa.table({}), {}, "at least one column"),
         (ROWS, {"encoding": "utf-8"}, "leave encoding out"),
         (ROWS, {"missing": "?"}, r'missing=\("\?"'),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -79,12 +78,6 @@ class Bins:
             tests.append(exp.LT(this=column.copy(), expression=literal(self.edges[-1], self.type)))
         present = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
         return exp.Case().when(exp.and_(*tests) if tests else present, inside)
-
-    def find(self, item: Any) -> int | None:  # a value of the column's type
-        """Return the number of the bin of a single value, or None."""
-        if not self.edges[0] <= item < self.edges[-1] and not item == self.edges[-1] == math.inf:
-            return None
-        return min(bisect_right(self.edges, item), len(self.intervals)) - 1
 
     def _tree(self, column: exp.Expression, first: int, last: int) -> exp.Expression:
         if last - first == 1:
