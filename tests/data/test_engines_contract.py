@@ -97,7 +97,7 @@ VALUES: dict[StorageType, st.SearchStrategy[Any]] = {
     DATE: st.one_of(
         st.dates(dt.date(2020, 1, 1), dt.date(2020, 1, 5)), st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31))
     ),
-    TIMESTAMP: st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1)),
+    TIMESTAMP: st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1)).map(lambda item: item.replace(fold=0)),
 }
 LITERALS = VALUES | {
     REAL: st.one_of(st.sampled_from([0.0, -0.0, 0.1, 0.3, 2.5, 1e300]), st.floats(-100, 100, width=32)),

@@ -22,6 +22,7 @@ from cloister.core.random import SeededRandomSource
 from cloister.data.engines import files
 from cloister.data.measures import Sum
 from cloister.data.profile import StorageType
+from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.errors import (
     DataError,
@@ -336,8 +337,9 @@ def test_a_schema_for_other_columns_is_refused() -> None:
         open_table(ROWS, schema)
 
 
-def test_a_schema_path_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = SimpleNamespace(columns={"sex": SimpleNamespace(categories=("F", "M"))})
-    module = SimpleNamespace(Schema=SimpleNamespace(read=lambda path: read))
-    monkeypatch.setitem(sys.modules, "cloister.data.schema", module)
-    assert open_table(ROWS, tmp_path / "s.yaml").schema is read
+def test_a_schema_or_its_path_is_taken(tmp_path: Path) -> None:
+    path = write(tmp_path, "columns: {sex: {role: quasi, categories: [M, F]}}\n", "schema.yaml")
+    for given in (path, str(path), Schema.read(path)):
+        table = open_table(ROWS, given)
+        assert table.schema == Schema.read(path)
+        assert table.frequencies(["sex"]).decoders == (("M", "F", None),)

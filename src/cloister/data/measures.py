@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from sqlglot import exp
 
 from cloister.core import exact, validation
-from cloister.data.engines.base import literal
+from cloister.data.engines.base import SQL_TYPES, literal
 from cloister.data.profile import StorageType
 from cloister.errors import MissingBoundsError, ParameterError, ParameterTypeError
 
@@ -112,14 +112,19 @@ class Sum:
         steps = self._step_bounds(storage)
         if storage is StorageType.INTEGER:
             return _clamp_integer(value, self.bounds, steps, self._integer_steps(value))
-        return _clamp_real(value, self.bounds, steps, _round_in_sql(value, self.granularity))
+        kind = StorageType.REAL if self._fits_doubles(storage) else StorageType.INTEGER
+        return _clamp_real(value, self.bounds, steps, _round_in_sql(value, self.granularity, kind), kind)
+
+    def _fits_doubles(self, storage: StorageType) -> bool:
+        """Return whether sums of whole numbers stay exact in doubles, which are faster to add than wide integers."""
+        return max(map(abs, self.steps(storage))) <= _DOUBLE_EXACT >> _ROW_BITS
 
     def _integer_steps(self, value: exp.Expression) -> exp.Expression:
         if self.granularity == 1:
             return value.copy()
         if self.granularity < 1:
             return exp.Mul(this=value.copy(), expression=literal(int(1 / self.granularity), StorageType.INTEGER))
-        return _round_in_sql(exp.cast(value.copy(), "DOUBLE"), self.granularity)
+        return _round_in_sql(exp.cast(value.copy(), "DOUBLE"), self.granularity, StorageType.INTEGER)
 
     def _too_fine(self) -> ParameterError:
         return ParameterError(
@@ -176,13 +181,13 @@ def _power_of_two(granularity: Any) -> Fraction:
     return step
 
 
-def _round_in_sql(value: exp.Expression, granularity: Fraction) -> exp.Expression:
-    """Return the step of a value. The half is added first: that sum never underflows, and scales exactly."""
+def _round_in_sql(value: exp.Expression, granularity: Fraction, kind: StorageType) -> exp.Expression:
+    """Return the step of a value as a whole number of a kind; the half comes first, since that sum never underflows."""
     half: exp.Expression = exp.Add(this=value.copy(), expression=literal(float(granularity / 2), StorageType.REAL))
     steps = half
     if granularity != 1:
         steps = exp.Mul(this=exp.paren(half), expression=literal(float(1 / granularity), StorageType.REAL))
-    return exp.cast(exp.Floor(this=steps), "BIGINT")
+    return exp.cast(exp.Floor(this=steps), SQL_TYPES[kind])
 
 
 def _clamp_integer(
@@ -196,10 +201,14 @@ def _clamp_integer(
 
 
 def _clamp_real(
-    value: exp.Expression, bounds: tuple[Fraction, Fraction], steps: tuple[int, int], inside: exp.Expression
+    value: exp.Expression,
+    bounds: tuple[Fraction, Fraction],
+    steps: tuple[int, int],
+    inside: exp.Expression,
+    kind: StorageType,
 ) -> exp.Expression:
     """Clamp by comparisons: NaN orders above infinity on every engine, so it matches none and adds nothing."""
-    first, last = (literal(step, StorageType.INTEGER) for step in steps)
+    first, last = (literal(step, kind) for step in steps)
     low, high, end = (literal(float(bound), StorageType.REAL) for bound in (*bounds, math.inf))
     below = exp.LTE(this=value.copy(), expression=low)
     between = exp.LT(this=value.copy(), expression=high)

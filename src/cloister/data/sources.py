@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -61,7 +60,9 @@ def open_table(
 def _read_schema(schema: Any) -> Any:
     if not isinstance(schema, str | Path):
         return schema
-    return importlib.import_module("cloister.data.schema").Schema.read(schema)
+    from cloister.data.schema import Schema
+
+    return Schema.read(schema)
 
 
 def _check_missing(missing: Sequence[str]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import datetime as dt
 import math
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -194,7 +195,12 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _typed(text: str, storage: StorageType) -> exp.Expression:
-    return exp.cast(exp.Literal.string(text), SQL_TYPES[storage])
+    return exp.Cast(this=exp.Literal.string(text), to=_data_type(storage).copy())
+
+
+@cache
+def _data_type(storage: StorageType) -> exp.DataType:
+    return exp.DataType.build(SQL_TYPES[storage])
 
 
 def _float_text(number: float) -> str:
