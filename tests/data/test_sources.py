@@ -74,9 +74,10 @@ def test_types_of_csv_cells(tmp_path: Path, cells: list[str], expected: StorageT
     assert types_of(tmp_path, *cells) is expected
 
 
-def test_mixed_cells_far_down_make_a_column_text(tmp_path: Path) -> None:
-    path = write(tmp_path, "n\n" + "1\n" * 50_000 + "x\n")
-    assert open_table(path).types == {"n": StorageType.TEXT}
+@pytest.mark.parametrize(("last", "expected"), [("x", StorageType.TEXT), ("2.5", StorageType.REAL)])
+def test_cells_far_down_decide_too(tmp_path: Path, last: str, expected: StorageType) -> None:
+    path = write(tmp_path, "n,empty\n" + "1,\n" * 50_000 + f"{last},\n")
+    assert open_table(path).types == {"n": expected, "empty": StorageType.TEXT}
 
 
 def test_empty_cells_are_missing_and_markers_only_if_asked(tmp_path: Path) -> None:

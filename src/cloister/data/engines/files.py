@@ -43,6 +43,10 @@ _PATTERNS = {
 }
 
 
+_CANDIDATES = (StorageType.INTEGER, *_PATTERNS)
+_FIRST_ROWS = 10_000
+
+
 def engine_over_parquet(paths: Sequence[Path], *, missing: tuple[str, ...] = ()) -> DuckDBEngine:
     """Return an engine over Parquet files of one layout, left on disk."""
     connection = connect()
@@ -116,61 +120,60 @@ def _cells(paths: Sequence[Path], *, width: int, delimiter: str, encoding: str, 
 
 
 def _decide_types(connection: duckdb.DuckDBPyConnection, width: int) -> list[StorageType]:
-    """Return the narrowest type that all cells of each column have; text if a column is empty."""
+    """Return the narrowest type that all cells of each column have; text if a column is empty.
+
+    The first rows rule most types out; then each column's first candidate is tried on all cells, rarely a second.
+    """
+    every = {position: list(_CANDIDATES) for position in range(width)}
+    first_rows = exp.select("*").from_(_CELLS).limit(_FIRST_ROWS).subquery("first_rows")
+    left = _surviving(connection, every, first_rows, empty=True)
     types = [StorageType.TEXT] * width
-    whole = _verdicts(
-        connection, {position: [_is_integer(position), _is_present(position)] for position in range(width)}
-    )
-    tests: dict[int, list[exp.Expression]] = {}
-    for position in range(width):
-        integer, present = whole[position]
-        if present and integer:
-            types[position] = StorageType.INTEGER
-        elif present:
-            tests[position] = [_is_like(position, storage) for storage in _PATTERNS]
-    for position, verdicts in _verdicts(connection, tests).items():
-        types[position] = next(
-            (storage for storage, holds in zip(_PATTERNS, verdicts, strict=True) if holds), StorageType.TEXT
-        )
+    while left := {position: candidates for position, candidates in left.items() if candidates}:
+        tried = {position: candidates[:1] for position, candidates in left.items()}
+        for position, holding in _surviving(connection, tried, exp.to_table(_CELLS), empty=False).items():
+            left[position] = [] if holding else left[position][1:]
+            types[position] = holding[0] if holding else StorageType.TEXT
     return types
 
 
-def _verdicts(connection: duckdb.DuckDBPyConnection, tests: dict[int, list[exp.Expression]]) -> dict[int, list[bool]]:
-    """Return, in one pass over the cells, which tests hold for all cells that are there."""
-    flat = [test for column in tests.values() for test in column]
-    if not flat:
-        return {}
-    query = exp.select(*(exp.func("coalesce", exp.func("bool_and", test), exp.false()) for test in flat)).from_(_CELLS)
-    row = connection.execute(query.sql(dialect="duckdb", identify=True)).fetchone()
+def _surviving(
+    connection: duckdb.DuckDBPyConnection,
+    candidates: dict[int, list[StorageType]],
+    relation: exp.Expression,
+    *,
+    empty: bool,
+) -> dict[int, list[StorageType]]:
+    """Return, in one pass, the types that all cells have; ``empty`` is the verdict on columns without any."""
+    tests = [_is_like(position, storage) for position, kept in candidates.items() for storage in kept]
+    verdict = exp.true() if empty else exp.false()
+    query = exp.select(*(exp.func("coalesce", exp.func("bool_and", test), verdict.copy()) for test in tests))
+    row = connection.execute(query.from_(relation).sql(dialect="duckdb", identify=True)).fetchone()
     answers = iter(cast("tuple[bool, ...]", row))
-    return {position: [next(answers) for _ in column] for position, column in tests.items()}
+    return {position: [storage for storage in kept if next(answers)] for position, kept in candidates.items()}
 
 
 def _cell(position: int) -> exp.Expression:
     return exp.column(f"c{position}", quoted=True)
 
 
-def _is_present(position: int) -> exp.Expression:
-    """Return true for a cell that is there, NULL for a missing one: false for a column only if it is empty."""
-    return exp.Case().when(exp.Not(this=exp.Is(this=_cell(position), expression=exp.Null())), exp.true())
-
-
-def _is_integer(position: int) -> exp.Expression:
-    """Return whether a cell is an integer in its plain spelling: the number, written again, is the cell."""
-    number = exp.TryCast(this=_cell(position), to=exp.DataType.build("BIGINT"))
-    plain = exp.EQ(this=exp.cast(number, "VARCHAR"), expression=exp.func("trim", _cell(position)))
-    present = exp.Not(this=exp.Is(this=_cell(position), expression=exp.Null()))
-    return exp.Case().when(present, exp.func("coalesce", plain, exp.false()))
-
-
 def _is_like(position: int, storage: StorageType) -> exp.Expression:
     """Return whether a cell is spelled like a type and converts to it, NULL for a missing one."""
-    text = exp.func("trim", _cell(position)) if storage is StorageType.REAL else _cell(position)
-    spelled = exp.Anonymous(this="regexp_full_match", expressions=[text, exp.Literal.string(_PATTERNS[storage])])
-    converted = exp.TryCast(this=_cell(position), to=exp.DataType.build(SQL_TYPES[storage]))
-    converts = exp.Not(this=exp.Is(this=converted, expression=exp.Null()))
-    present = exp.Not(this=exp.Is(this=_cell(position), expression=exp.Null()))
-    return exp.Case().when(present, exp.And(this=spelled, expression=converts))
+    cell = _cell(position)
+    converted = exp.TryCast(this=cell, to=exp.DataType.build(SQL_TYPES[storage]))
+    if storage is StorageType.INTEGER:
+        holds: exp.Expression = _is_plain(cell, converted)
+    else:
+        text = exp.func("trim", cell) if storage is StorageType.REAL else cell.copy()
+        spelled = exp.Anonymous(this="regexp_full_match", expressions=[text, exp.Literal.string(_PATTERNS[storage])])
+        holds = exp.And(this=spelled, expression=exp.Not(this=exp.Is(this=converted, expression=exp.Null())))
+    present = exp.Not(this=exp.Is(this=cell.copy(), expression=exp.Null()))
+    return exp.Case().when(present, holds)
+
+
+def _is_plain(cell: exp.Expression, number: exp.Expression) -> exp.Expression:
+    """Return whether an integer, written again, is the cell: no leading zeros, no underscores, nothing rounded."""
+    again = exp.EQ(this=exp.cast(number, "VARCHAR"), expression=exp.func("trim", cell.copy()))
+    return exp.Coalesce(this=again, expressions=[exp.false()])
 
 
 def _converted(position: int, storage: StorageType) -> exp.Expression:
