@@ -62,7 +62,7 @@ def test_text_is_compared_exactly_whatever_its_collation(url: str) -> None:
 
 def test_an_unknown_table_suggests_a_near_one(url: str) -> None:
     with pytest.raises(SourceNotFoundError, match=r'Did you mean "clinic\.failing"'):
-        open_table(url, name="clinic.failling")
+        open_table(url, name="clinic.fail")
     with pytest.raises(SourceNotFoundError, match="with its schema"):
         open_table(url, name="nowhere.at all")
 
