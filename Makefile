@@ -60,7 +60,7 @@ fix: $(VENV)/.dev ## format and mend what can be mended safely
 	$(BIN)/ruff check --fix .
 
 docs: $(VENV)/.dev ## strict build of the documentation into site/
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.dev ## benchmarks beside their peers, into benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
