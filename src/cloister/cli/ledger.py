@@ -70,7 +70,7 @@ def verify(output: Output, *, url: str, heads: Sequence[str]) -> None:
 def _open(url: str) -> Ledger:
     from cloister.accounting.ledger import open_ledger
 
-    return open_ledger(url)
+    return open_ledger(url, create=False)
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -88,7 +88,15 @@ def _show_accounts(output: Output, accounts: Sequence[Account]) -> None:
     output.table(
         ["dataset", "budget", "spent", "left", "protects one", "entries", "last change"],
         [
-            [a.dataset, _amount(a.budget), _amount(a.spent), _amount(a.remaining), a.unit, str(a.entries), a.updated]
+            [
+                a.dataset,
+                _amount(a.budget),
+                _amount(a.spent),
+                _amount(a.remaining),
+                a.unit,
+                str(a.entries),
+                _moment(a.updated),
+            ]
             for a in accounts
         ],
     )
@@ -113,13 +121,17 @@ def _entry_row(entry: Entry) -> list[str]:
     cost = "" if entry.cost is None else _amount(entry.cost)
     return [
         str(entry.number),
-        entry.time,
+        _moment(entry.time),
         str(entry.kind),
         cost,
         _amount(entry.spent),
         entry.analyst or "",
         entry.purpose,
     ]
+
+
+def _moment(time: str) -> str:
+    return f"{time[:19].replace('T', ' ')} UTC"
 
 
 def _amount(budget: Budget) -> str:

@@ -22,7 +22,15 @@ schema = HelpfulGroup(name="schema", help="Describe the columns of a table: what
 
 @command("infer", example="cloister schema infer visits.csv -o visits.schema.yaml", group=schema)
 @click.argument("data", metavar="DATA")
-@click.option("-o", "--output", "target", metavar="FILE", default="schema.yaml", show_default=True, help="Where to write the schema.")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="FILE",
+    default="schema.yaml",
+    show_default=True,
+    help="Where to write the schema.",
+)
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
 def infer(output: Output, *, data: str, target: str, force: bool) -> None:
     """Propose a schema for a table, for its owner to read and correct.
@@ -65,7 +73,9 @@ def check(output: Output, *, file: str, data: str | None) -> int:
 
 def _check_target(target: Path, *, force: bool) -> None:
     if target.exists() and not force:
-        raise ParameterError(f'"{target}" is already there.', fix="choose another name with -o, or replace it with --force.")
+        raise ParameterError(
+            f'"{target}" is already there.', fix="choose another name with -o, or replace it with --force."
+        )
     if not target.absolute().parent.is_dir():
         raise ParameterError(
             f'The folder "{target.parent}" is not there.', fix="make the folder first, or choose another name with -o."
@@ -78,7 +88,7 @@ def _show_proposal(output: Output, proposal: Schema, data: str, target: str) -> 
     output.say("1. Read the file. Correct roles and kinds that are wrong.")
     output.say("2. Replace bounds and categories by what is known without looking at the data,")
     output.say("   such as a form's choices or the range of human ages.")
-    output.say("3. Delete the column's line that marks guesses once you stand behind it.")
+    output.say('3. Delete the "guessed" line of each column that you stand behind.')
     output.say(f"4. Run: cloister schema check {target} {data}")
 
 
@@ -91,5 +101,16 @@ def _show_report(output: Output, report: SchemaReport) -> None:
     if not report.findings:
         output.say("The schema is complete.")
         return
-    rows = [[str(f.severity), f.column or "-", f.sentence, f.fix] for f in report.findings]
-    output.table(["", "column", "finding", "fix"], rows)
+    for finding in report.findings:
+        output.say(f"{finding.severity}: {finding.sentence}")
+        output.say(f"    Fix: {finding.fix}")
+    if any("guess" in finding.sentence or "read from the data" in finding.sentence for finding in report.findings):
+        output.say('\nTo confirm a column in the file, delete its "guessed" line.')
+    output.say(f"\n{_verdict(report)}")
+
+
+def _verdict(report: SchemaReport) -> str:
+    grave = sum(finding.severity == "error" for finding in report.findings)
+    if not grave:
+        return "Nothing stands in the way of a private release."
+    return f"{grave} error{'s' * (grave != 1)} must be mended before a private release."
