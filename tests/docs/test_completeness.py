@@ -54,12 +54,10 @@ def test_every_public_name_is_in_the_reference(name: str) -> None:
     assert re.search(rf"(?<![\w.])(?:cl\.|cloister\.)?{re.escape(name)}\b", _reference())
 
 
-@pytest.mark.parametrize("name", sorted(_public_modules()))
-def test_every_public_module_is_in_the_reference(name: str) -> None:
-    package = name.rpartition(".")[0]
-    assert re.search(rf"^::: (?:{re.escape(name)}|{re.escape(package)})(?:\.\w+)?$", _reference(), re.MULTILINE), (
-        f"write '::: {name}' on a page of docs/reference"
-    )
+def test_every_public_module_is_in_the_reference() -> None:
+    shown = set(re.findall(r"^::: ([\w.]+)$", _reference(), re.MULTILINE))
+    missing = [name for name in _public_modules() if not {name, name.rpartition(".")[0]} & shown]
+    assert missing == [], "write '::: module' for these on a page of docs/reference"
 
 
 @pytest.mark.parametrize("name", ERRORS)
