@@ -25,9 +25,9 @@ def test_the_demo_answers_with_price_margin_and_promise(capsys: pytest.CaptureFi
 
 
 def test_the_demo_is_near_the_truth(capsys: pytest.CaptureFixture[str]) -> None:
-    from cloister.data.examples import hospital
+    from cloister.data.examples import hospital_table
 
-    table = hospital()
+    table = hospital_table()
     document = _document(capsys)
     # Ten times the 95% margin is exceeded with a probability below exp(-29).
     for question, answered in zip(demo._questions(), document["answers"], strict=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloister.cli.commands import command
 from cloister.cli.output import Output
+from cloister.core.guarantees import Adjacency
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,10 +34,13 @@ class Question:
 
     @property
     def mechanism(self) -> DiscreteLaplace:
-        """Return the noise: a patient changes one number of the answer by at most 1."""
+        """Return the noise: a patient, with all visits, changes one number of the answer by at most 1."""
+        from cloister.core.exact import number
         from cloister.mechanisms import DiscreteLaplace
 
-        return DiscreteLaplace(sensitivity=1, epsilon=self.epsilon, unit="patient")  # type: ignore[arg-type]  # read exactly
+        return DiscreteLaplace(
+            sensitivity=number(1), epsilon=number(self.epsilon), adjacency=Adjacency.USER, unit="patient"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +64,14 @@ def demo(output: Output) -> None:
     """
     from cloister.accounting.budget import Budget
     from cloister.accounting.ledger import open_ledger
-    from cloister.data.examples import hospital
+    from cloister.core.exact import number
+    from cloister.data.examples import hospital_table
 
+    budget = Budget(epsilon=number(BUDGET))
     with open_ledger("memory:") as ledger:
-        ledger.open_account(DATASET, budget=Budget(epsilon=BUDGET), unit="patient")  # type: ignore[arg-type]  # read exactly
+        ledger.open_account(DATASET, budget=budget, unit="patient", adjacency=Adjacency.USER)
         with output.progress("Making up a hospital"):
-            table = hospital()
+            table = hospital_table()
         _introduce(output)
         answers = [_ask(output, ledger, table, question) for question in _questions()]
         remaining = ledger.remaining(DATASET)
@@ -73,7 +79,7 @@ def demo(output: Output) -> None:
         {
             "schema": "cloister.demo/1",
             "dataset": DATASET,
-            "budget": Budget(epsilon=BUDGET).to_dict(),  # type: ignore[arg-type]  # read exactly
+            "budget": budget.to_dict(),
             "answers": [answered.to_dict() for answered in answers],
             "remaining": remaining.to_dict(),
         }
@@ -101,10 +107,8 @@ def _patients_by_visits(table: Table) -> Any:  # an array of integers
 
 def _introduce(output: Output) -> None:
     output.heading("The data")
-    output.say(
-        "A table of visits to a hospital: who came, when, and why. The hospital is made up, so no real person is in"
-    )
-    output.say("it. Imagine that it is real, and that you may ask questions but may not look.")
+    output.say("A table of visits to a hospital: who came, when, and why. The hospital is made up, so no real person")
+    output.say("is in it. Imagine that it is real, and that you may ask questions but may not look.")
     output.heading("The budget")
     output.say(
         "Every answer reveals a little about each patient. How much is measured in epsilon: 0 is nothing, and it"
@@ -147,18 +151,14 @@ def _show(output: Output, answer: NoisyAnswer) -> None:
 
 def _conclude(output: Output, answers: list[Answered], remaining: Budget) -> None:
     output.heading("What was promised")
-    output.say(
-        "Each number was changed at random, just enough that it could nearly as well have come from the same hospital"
-    )
-    output.say("without you, or with you as one more patient. In exact words, for the first answer:")
-    output.say(f"  {answers[0].answer.guarantee.explain()}")
+    output.say("Each number was changed at random, just enough that it could nearly as well have come from the same")
+    output.say("hospital without you, or with you as one more patient. In exact words, for the first answer:")
+    output.say(answers[0].answer.guarantee.explain())
     output.heading("What is left")
     output.say(
-        f"Epsilon {float(remaining.amount):g} of {BUDGET}. When it is used up, the table answers no more questions, from anybody."
+        f"Epsilon {float(remaining.amount):g} of {BUDGET}. When it is used up, this table gives nobody further answers."
     )
-    output.say(
-        "Ask again (run this command once more) and the answers come out a little different: that is the protection."
-    )
+    output.say("Run this command again and the answers come out a little different: that is the protection.")
     output.heading("Next")
     output.say("Describe a table of your own:  cloister schema infer visits.csv -o visits.schema.yaml")
     output.say("Read on:                       docs/tutorials/data-owner.md")
