@@ -11,7 +11,7 @@ def on_files(files: Any, config: Any) -> Any:  # objects of MkDocs
     sections = []
     for entry in config.nav:
         ((title, target),) = entry.items()
-        if not target.endswith("/"):
+        if not isinstance(target, str) or not target.endswith("/"):
             sections.append(entry)
             continue
         inside = [page for page in pages if page.startswith(target)]
