@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,9 @@ PACKAGE = Path(cloister.__file__).parent
 
 
 @pytest.mark.parametrize("name", cloister.__all__)
-def test_every_public_name_loads(name: str) -> None:
+def test_every_public_name_loads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name != "__version__":
+        monkeypatch.delattr(cloister, name, raising=False)
     assert getattr(cloister, name) is not None
     assert name in dir(cloister)
 
@@ -48,3 +51,11 @@ def test_import_loads_no_other_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_package_is_a_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["cloister", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("cloister", run_name="__main__")
+    assert ended.value.code == 0
+    assert cloister.__version__ in capsys.readouterr().out
