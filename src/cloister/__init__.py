@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from cloister._version import __version__
 
 if TYPE_CHECKING:
+    from cloister.accounting.budget import Budget as Budget
+    from cloister.accounting.ledger import open_ledger as open_ledger
     from cloister.core.guarantees import (
         Adjacency as Adjacency,
         ApproxDP as ApproxDP,
@@ -23,9 +25,14 @@ if TYPE_CHECKING:
         TCloseness as TCloseness,
         ZeroConcentratedDP as ZeroConcentratedDP,
     )
+    from cloister.data.hierarchy import Hierarchy as Hierarchy
+    from cloister.data.schema import Schema as Schema
+    from cloister.data.sources import open_table as open_table
     from cloister.errors import CloisterError as CloisterError, CloisterWarning as CloisterWarning
 
 _HOMES = {
+    "cloister.accounting.budget": ("Budget",),
+    "cloister.accounting.ledger": ("open_ledger",),
     "cloister.core.guarantees": (
         "Adjacency",
         "ApproxDP",
@@ -38,6 +45,9 @@ _HOMES = {
         "TCloseness",
         "ZeroConcentratedDP",
     ),
+    "cloister.data.hierarchy": ("Hierarchy",),
+    "cloister.data.schema": ("Schema",),
+    "cloister.data.sources": ("open_table",),
     "cloister.errors": ("CloisterError", "CloisterWarning"),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}

@@ -1,10 +1,7 @@
-"""The ``cloister`` command."""
+"""The ``cloister`` command: one module per noun, loaded when it is used."""
 
 from __future__ import annotations
 
-import sys
+from cloister.cli.app import main
 
-
-def main() -> None:
-    """Run the command line."""
-    sys.exit(0)
+__all__ = ["main"]

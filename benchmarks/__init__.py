@@ -1,0 +1,1 @@
+"""Benchmarks of cloister beside the peers that a user would pick instead."""

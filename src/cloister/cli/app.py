@@ -1,0 +1,60 @@
+"""The frame of the command line: the nouns, and what happens when something goes wrong.
+
+Exit codes: 0 done, 1 failed, 2 misuse, 130 interrupted, 141 nobody reads the output anymore. The table that decides
+between 1 and 2 is in `cloister.cli.failures`.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from cloister import _version
+from cloister.cli import failures
+from cloister.cli.commands import LazyGroup, Noun
+
+_NOUNS = {
+    "demo": Noun("cloister.cli.demo", "demo", "A first private answer on example data, explained."),
+    "ledger": Noun(
+        "cloister.cli.ledger", "ledger", "See what privacy budget was spent, and check that nobody changed it."
+    ),
+    "schema": Noun(
+        "cloister.cli.schema", "schema", "Describe the columns of a table: what they are and who they expose."
+    ),
+}
+
+_HELP = """Use sensitive data without exposing the people in it.
+
+Start with "cloister demo". Every command explains itself with --help and answers in JSON with --json.
+"""
+
+cloister = LazyGroup(name="cloister", help=_HELP, nouns=_NOUNS)
+cloister = click.version_option(_version.__version__, prog_name="cloister")(cloister)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and end the process with its exit code."""
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; every failure is printed, none is raised."""
+    as_json = failures.wants_json(arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.showwarning = failures.show_warning
+            with cloister.make_context("cloister", list(arguments)) as context:
+                code = cloister.invoke(context)
+            sys.stdout.flush()
+    except BaseException as problem:  # noqa: BLE001  # the last place that can turn a failure into a sentence
+        return failures.report(problem, as_json=as_json)
+    return _exit_code(code)
+
+
+def _exit_code(answer: Any) -> int:  # whatever the command returned
+    return answer if isinstance(answer, int) else 0

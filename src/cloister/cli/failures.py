@@ -1,0 +1,118 @@
+"""Failures on the command line: one sentence and a fix, and an exit code from one table.
+
+2 means that the command or one of its inputs has to be changed; 1 means that the request was well formed and could not
+be fulfilled. The nearest class in the error's ancestry decides.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import TextIO
+
+import click
+
+from cloister import errors
+
+FAILED = 1
+MISUSE = 2
+INTERRUPTED = 130
+NOBODY_READS = 141
+
+DEBUG = "CLOISTER_DEBUG"
+
+EXIT_CODES: dict[type[Exception], int] = {
+    errors.ParameterError: MISUSE,
+    errors.ParameterTypeError: MISUSE,
+    errors.UnsafeMechanismError: MISUSE,
+    errors.SchemaError: MISUSE,
+    errors.DataError: MISUSE,
+    errors.UnknownAccountError: MISUSE,
+    errors.AccountMismatchError: MISUSE,
+    errors.CloisterError: FAILED,
+}
+
+
+def exit_code(problem: errors.CloisterError) -> int:
+    """Return the exit code for an error."""
+    return next((EXIT_CODES[cls] for cls in type(problem).__mro__ if cls in EXIT_CODES), FAILED)
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Return whether failures are to be printed as JSON, also when the arguments cannot be parsed."""
+    before_stop = list(arguments)[: list(arguments).index("--")] if "--" in arguments else arguments
+    return "--json" in before_stop
+
+
+def report(problem: BaseException, *, as_json: bool) -> int:
+    """Print a failure and return its exit code."""
+    match problem:
+        case BrokenPipeError():
+            _close_quietly()
+            return NOBODY_READS
+        case SystemExit() | click.exceptions.Exit():
+            return _requested_code(problem)
+        case KeyboardInterrupt() | click.exceptions.Abort():
+            click.echo("Stopped.", err=True)
+            return INTERRUPTED
+        case errors.CloisterError():
+            _print(problem, as_json=as_json)
+            return exit_code(problem)
+        case click.ClickException():
+            _print(_from_click(problem), as_json=as_json)
+            return MISUSE
+    _print(_unexpected(problem), as_json=as_json)
+    return FAILED
+
+
+def show_warning(  # noqa: PLR0917  # the signature of warnings.showwarning
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,  # noqa: ARG001
+    lineno: int,  # noqa: ARG001
+    file: TextIO | None = None,  # noqa: ARG001
+    line: str | None = None,  # noqa: ARG001
+) -> None:
+    """Print a warning of cloister as a note; those of other packages only while debugging."""
+    if issubclass(category, errors.CloisterWarning) or os.environ.get(DEBUG):
+        click.echo(f"Note: {message}", err=True)
+
+
+def _requested_code(problem: SystemExit | click.exceptions.Exit) -> int:
+    code = problem.exit_code if isinstance(problem, click.exceptions.Exit) else problem.code
+    return code if isinstance(code, int) else FAILED
+
+
+def _from_click(problem: click.ClickException) -> errors.ParameterError:
+    context = getattr(problem, "ctx", None)
+    path = context.command_path if context is not None else "cloister"
+    return errors.ParameterError(problem.format_message(), fix=f'run "{path} --help" to see what it takes.')
+
+
+def _unexpected(problem: BaseException) -> errors.InternalError:
+    """Return an error that names the kind of failure and no data: messages of other packages may quote cells."""
+    if os.environ.get(DEBUG):
+        traceback.print_exception(problem)
+    hint = "" if os.environ.get(DEBUG) else f" Set {DEBUG}=1 to see where; that may print data."
+    return errors.InternalError(f"an unexpected {type(problem).__name__} stopped this command.{hint}")
+
+
+def _print(problem: errors.CloisterError, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(problem.to_dict(), indent=2, ensure_ascii=False), err=True)
+        return
+    label = "Error: "
+    if sys.stderr.isatty():
+        label = click.style(label, fg="red", bold=True)
+    click.echo(f"{label}{problem}", err=True)
+
+
+def _close_quietly() -> None:
+    """Point standard output elsewhere, so that Python's own flush at exit does not complain."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return

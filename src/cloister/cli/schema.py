@@ -1,0 +1,116 @@
+"""``cloister schema``: propose, then check, what the columns of a table are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cloister.cli.commands import HelpfulGroup, command
+from cloister.cli.failures import FAILED
+from cloister.cli.output import Output
+from cloister.errors import ParameterError
+
+if TYPE_CHECKING:
+    from cloister.data.columns import Column
+    from cloister.data.schema import Schema
+    from cloister.data.schema_check import SchemaReport
+
+schema = HelpfulGroup(name="schema", help="Describe the columns of a table: what they are and who they expose.")
+
+
+@command("infer", example="cloister schema infer visits.csv -o visits.schema.yaml", group=schema)
+@click.argument("data", metavar="DATA")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="FILE",
+    default="schema.yaml",
+    show_default=True,
+    help="Where to write the schema.",
+)
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+def infer(output: Output, *, data: str, target: str, force: bool) -> None:
+    """Propose a schema for a table, for its owner to read and correct.
+
+    DATA is a CSV or Parquet file (also compressed, also several with *), or the address of a database table.
+
+    Everything in the proposal is a guess that was read from the data. Private releases refuse guessed bounds and
+    categories until a person has replaced or confirmed them.
+    """
+    from cloister.data.schema import Schema
+    from cloister.data.sources import open_table
+
+    _check_target(Path(target), force=force)
+    with output.progress("Looking at every column"):
+        proposal = Schema.infer(open_table(data))
+    proposal.write(target, overwrite=force)
+    output.document({"schema": "cloister.schema.proposal/1", "file": target, "proposal": proposal.to_dict()})
+    _show_proposal(output, proposal, data, target)
+
+
+@command("check", example="cloister schema check visits.schema.yaml visits.csv", group=schema)
+@click.argument("file", metavar="SCHEMA")
+@click.argument("data", metavar="[DATA]", required=False)
+def check(output: Output, *, file: str, data: str | None) -> int:
+    """Check a schema: is anything missing for a private release, and does it fit the table?
+
+    SCHEMA is a schema file. DATA, if given, is the table that it describes. The exit code is 1 if something must be
+    mended.
+    """
+    from cloister.data.schema import Schema
+    from cloister.data.sources import open_table
+
+    stated = Schema.read(file)
+    with output.progress("Comparing the schema with the table"):
+        report = stated.check(None if data is None else open_table(data))
+    output.document(report.to_dict())
+    _show_report(output, report)
+    return 0 if report.ok else FAILED
+
+
+def _check_target(target: Path, *, force: bool) -> None:
+    if target.exists() and not force:
+        raise ParameterError(
+            f'"{target}" is already there.', fix="choose another name with -o, or replace it with --force."
+        )
+    if not target.absolute().parent.is_dir():
+        raise ParameterError(
+            f'The folder "{target.parent}" is not there.', fix="make the folder first, or choose another name with -o."
+        )
+
+
+def _show_proposal(output: Output, proposal: Schema, data: str, target: str) -> None:
+    output.table(["column", "role", "kind", "values", "why"], [_row(column) for column in proposal.values()])
+    output.say(f"\nWritten to {target}. These are guesses, for the owner's eyes only. What to do now:")
+    output.say("1. Read the file. Correct roles and kinds that are wrong.")
+    output.say("2. Replace bounds and categories by what is known without looking at the data,")
+    output.say("   such as a form's choices or the range of human ages.")
+    output.say('3. Delete the "guessed" line of each column that you stand behind.')
+    output.say(f"4. Run: cloister schema check {target} {data}")
+
+
+def _row(column: Column) -> list[str]:
+    known = "bounds" if column.bounds is not None else "categories" if column.categories is not None else "-"
+    return [column.name, str(column.role), str(column.kind), known, column.evidence]
+
+
+def _show_report(output: Output, report: SchemaReport) -> None:
+    if not report.findings:
+        output.say("The schema is complete.")
+        return
+    for finding in report.findings:
+        output.say(f"{finding.severity}: {finding.sentence}")
+        output.say(f"    Fix: {finding.fix}")
+    if any("guess" in finding.sentence or "read from the data" in finding.sentence for finding in report.findings):
+        output.say('\nTo confirm a column in the file, delete its "guessed" line.')
+    output.say(f"\n{_verdict(report)}")
+
+
+def _verdict(report: SchemaReport) -> str:
+    grave = sum(finding.severity == "error" for finding in report.findings)
+    if not grave:
+        return "Nothing stands in the way of a private release."
+    return f"{grave} error{'s' * (grave != 1)} must be mended before a private release."

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cloister.cli import app
+
+ROWS = "visit_id,age,diagnosis\n" + "\n".join(f"v{n},{20 + n},{'asthma' if n % 3 else 'flu'}" for n in range(40))
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "visits.csv"
+    path.write_text(ROWS, encoding="utf-8")
+    return path
+
+
+def _write_schema(path: Path, *, age: str = "{role: quasi, kind: numeric, bounds: [0, 110]}") -> None:
+    path.write_text(
+        "columns:\n"
+        "  visit_id: {role: identifier}\n"
+        f"  age: {age}\n"
+        "  diagnosis: {role: sensitive, kind: nominal, categories: [asthma, flu, other]}\n",
+        encoding="utf-8",
+    )
+
+
+def test_infer_writes_a_file_and_says_why(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["schema", "infer", "visits.csv", "-o", "visits.yaml"]) == 0
+    shown = capsys.readouterr().out
+    assert "age" in shown
+    assert "numeric" in shown
+    assert "cloister schema check visits.yaml visits.csv" in shown
+    assert "guessed" in (data.parent / "visits.yaml").read_text("utf-8")
+
+
+def test_infer_prints_json_only(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["schema", "infer", "visits.csv", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "cloister.schema.proposal/1"
+    assert document["file"] == "schema.yaml"
+    assert set(document["proposal"]["columns"]) == {"visit_id", "age", "diagnosis"}
+
+
+def test_infer_overwrites_only_when_told(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = data.parent / "schema.yaml"
+    mine.write_text("my careful work", encoding="utf-8")
+    assert app.run(["schema", "infer", "visits.csv"]) == 2
+    assert "Fix: choose another name with -o, or replace it with --force." in capsys.readouterr().err
+    assert mine.read_text("utf-8") == "my careful work"
+    assert app.run(["schema", "infer", "visits.csv", "--force"]) == 0
+    assert "columns:" in mine.read_text("utf-8")
+
+
+def test_infer_wants_an_existing_folder(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["schema", "infer", "visits.csv", "-o", "nowhere/schema.yaml"]) == 2
+    assert "Fix: make the folder first" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "text"), [("missing.csv", None), ("empty.csv", ""), ("odd.xyz", "a,b\n1,2\n")])
+def test_bad_data_is_misuse_and_writes_nothing(
+    name: str, text: str | None, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if text is not None:
+        (data.parent / name).write_text(text, encoding="utf-8")
+    assert app.run(["schema", "infer", name]) == 2
+    assert "\n\nFix: " in capsys.readouterr().err
+    assert not (data.parent / "schema.yaml").exists()
+
+
+def test_check_passes_a_complete_schema(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write_schema(data.parent / "visits.yaml")
+    assert app.run(["schema", "check", "visits.yaml", "visits.csv"]) == 0
+    assert "Nothing stands in the way of a private release." in capsys.readouterr().out
+
+
+def test_check_fails_on_guesses(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app.run(["schema", "infer", "visits.csv"])
+    capsys.readouterr()
+    assert app.run(["schema", "check", "schema.yaml"]) == 1
+    shown = capsys.readouterr().out
+    assert 'error: The bounds of "age" were read from the data' in shown
+    assert 'delete its "guessed" line' in shown
+    assert "must be mended" in shown
+
+
+def test_check_finds_what_does_not_fit_the_table(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write_schema(data.parent / "visits.yaml")
+    data.write_text("visit_id,agee,diagnosis\nv1,3,flu\n", encoding="utf-8")
+    assert app.run(["schema", "check", "visits.yaml", "visits.csv", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert not report["ok"]
+    assert {finding["column"] for finding in report["findings"]} >= {"age", "agee"}
+
+
+def test_a_broken_schema_file_is_misuse(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write_schema(data.parent / "visits.yaml", age="{kind: numeric, bounds: [110, 0]}")
+    assert app.run(["schema", "check", "visits.yaml"]) == 2
+    assert "Fix: " in capsys.readouterr().err
+
+
+def test_a_missing_schema_file_is_misuse(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["schema", "check", "nowhere.yaml"]) == 2
+    assert "Fix: " in capsys.readouterr().err
+
+
+def test_a_perfect_schema_says_so(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (data.parent / "tiny.yaml").write_text("columns:\n  visit_id: {role: identifier}\n", encoding="utf-8")
+    assert app.run(["schema", "check", "tiny.yaml"]) == 0
+    assert capsys.readouterr().out == "The schema is complete.\n"
