@@ -25,9 +25,13 @@ if TYPE_CHECKING:
         TCloseness as TCloseness,
         ZeroConcentratedDP as ZeroConcentratedDP,
     )
+    from cloister.data.columns import Column as Column, Kind as Kind, Role as Role
+    from cloister.data.frequency import FrequencyTable as FrequencyTable
     from cloister.data.hierarchy import Hierarchy as Hierarchy
+    from cloister.data.measures import CountPresent as CountPresent, Sum as Sum, SumOfSquares as SumOfSquares
     from cloister.data.schema import Schema as Schema
     from cloister.data.sources import open_table as open_table
+    from cloister.data.table import Table as Table
     from cloister.errors import CloisterError as CloisterError, CloisterWarning as CloisterWarning
 
 _HOMES = {
@@ -45,9 +49,13 @@ _HOMES = {
         "TCloseness",
         "ZeroConcentratedDP",
     ),
+    "cloister.data.columns": ("Column", "Kind", "Role"),
+    "cloister.data.frequency": ("FrequencyTable",),
     "cloister.data.hierarchy": ("Hierarchy",),
+    "cloister.data.measures": ("CountPresent", "Sum", "SumOfSquares"),
     "cloister.data.schema": ("Schema",),
     "cloister.data.sources": ("open_table",),
+    "cloister.data.table": ("Table",),
     "cloister.errors": ("CloisterError", "CloisterWarning"),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
