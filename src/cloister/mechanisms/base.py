@@ -7,13 +7,14 @@ value goes in; the answer that comes out carries the guarantee, the event for th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.accounting.events import Event
-from cloister.core.guarantees import DifferentialPrivacy, Guarantee
+from cloister.accounting.events import Event, PureEvent
+from cloister.core.guarantees import Adjacency, DifferentialPrivacy, Guarantee, PureDP
 from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
 from cloister.core.registry import Registry
 from cloister.core.result import Result
@@ -56,6 +57,26 @@ class AdditiveNoise(Protocol):
     def margin(self, confidence: object = 0.95) -> float:
         """Return the half-width that covers the noise on one coordinate with a probability."""
         ...
+
+
+class PurePromise:
+    """The promise of a mechanism that is epsilon-private and of which the accountants need to know no more."""
+
+    __slots__ = ()
+
+    epsilon: Fraction
+    adjacency: Adjacency
+    unit: str
+
+    @property
+    def guarantee(self) -> PureDP:
+        """Return what a release promises."""
+        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency, unit=self.unit)
+
+    @property
+    def event(self) -> Event:
+        """Return what a release is for the accountants."""
+        return PureEvent(epsilon=self.epsilon)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

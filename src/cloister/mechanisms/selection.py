@@ -27,12 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.accounting.events import Event, PureEvent
 from cloister.core import exact, random, validation
-from cloister.core.guarantees import Adjacency, PureDP
+from cloister.core.guarantees import Adjacency
 from cloister.core.random import RandomSource, RandomState
 from cloister.errors import ParameterError, ParameterTypeError
-from cloister.mechanisms.base import Selection, mechanisms, open_source
+from cloister.mechanisms.base import PurePromise, Selection, mechanisms, open_source
 from cloister.mechanisms.lattice import Lattice
 from cloister.mechanisms.sampling.categorical import draw_exponential_weights
 from cloister.mechanisms.sampling.comparison import toss_exponentials
@@ -45,7 +44,7 @@ _STEPS_PER_SENSITIVITY = 2**20
 
 @mechanisms.register("select")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Select:
+class Select(PurePromise):
     """A private choice of one of several public candidates.
 
     >>> sports = Select(candidates=["football", "tennis"], score_sensitivity=1, epsilon=1, monotone=True)
@@ -69,16 +68,6 @@ class Select:
         object.__setattr__(self, "epsilon", validation.check_epsilon(self.epsilon))
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
         validation.check_choice(self.method, name="method", allowed=METHODS)
-
-    @property
-    def guarantee(self) -> PureDP:
-        """Return what a release promises."""
-        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency, unit=self.unit)
-
-    @property
-    def event(self) -> Event:
-        """Return what a release is for the accountants."""
-        return PureEvent(epsilon=self.epsilon)
 
     @property
     def rate(self) -> Fraction:

@@ -19,13 +19,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.accounting.events import Event, PureEvent
+from cloister.accounting.events import Event
 from cloister.core import exact, validation
 from cloister.core.guarantees import Adjacency, PureDP
 from cloister.core.random import RandomSource, RandomState
 from cloister.core.result import Result
 from cloister.errors import ParameterError
-from cloister.mechanisms.base import mechanisms, open_source, private_reals
+from cloister.mechanisms.base import PurePromise, mechanisms, open_source, private_reals
 from cloister.mechanisms.lattice import Lattice
 from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
 
@@ -50,7 +50,7 @@ class ThresholdAnswers(Result):
 
 @mechanisms.register("sparse_vector")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparseVector:
+class SparseVector(PurePromise):
     """Which numbers are above a public threshold, for at most ``positives`` of them."""
 
     threshold: Fraction
@@ -68,16 +68,6 @@ class SparseVector:
         positives = validation.check_count(self.positives, name="positives", at_least=1)
         object.__setattr__(self, "positives", positives)
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
-
-    @property
-    def guarantee(self) -> PureDP:
-        """Return what all answers together promise."""
-        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency, unit=self.unit)
-
-    @property
-    def event(self) -> Event:
-        """Return what all answers together are for the accountants."""
-        return PureEvent(epsilon=self.epsilon)
 
     @property
     def lattice(self) -> Lattice:

@@ -19,13 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.accounting.events import Event, PureEvent
 from cloister.core import random, validation
-from cloister.core.guarantees import PureDP
 from cloister.core.random import RandomSource
 from cloister.errors import ParameterError
 from cloister.mechanisms.additive import RealNoise
-from cloister.mechanisms.base import mechanisms
+from cloister.mechanisms.base import PurePromise, mechanisms
 from cloister.mechanisms.lattice import steps_apart_l1
 from cloister.mechanisms.sampling.blocks import Sampler, Symmetric
 from cloister.mechanisms.sampling.discrete_laplace import geometric
@@ -62,7 +60,7 @@ def staircase(epsilon: Fraction, steps: int, high: int) -> Symmetric:
 
 @mechanisms.register("staircase")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Staircase(RealNoise):
+class Staircase(PurePromise, RealNoise):
     """Staircase noise for one real number; ``gamma`` is the share of the high part, by default the best one."""
 
     epsilon: Fraction
@@ -92,16 +90,6 @@ class Staircase(RealNoise):
     @property
     def _stair_width(self) -> float:
         return float(self.steps_apart * self.lattice.granularity)
-
-    @property
-    def guarantee(self) -> PureDP:
-        """Return what a release promises."""
-        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency, unit=self.unit)
-
-    @property
-    def event(self) -> Event:
-        """Return what a release is for the accountants."""
-        return PureEvent(epsilon=self.epsilon)
 
     @property
     def standard_deviation(self) -> float:

@@ -24,13 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv
 
-from cloister.accounting.events import Event, PureEvent
 from cloister.core import exact, validation
-from cloister.core.guarantees import PureDP
 from cloister.core.random import RandomSource
 from cloister.errors import ParameterError
 from cloister.mechanisms.additive import RealNoise
-from cloister.mechanisms.base import mechanisms
+from cloister.mechanisms.base import PurePromise, mechanisms
 from cloister.mechanisms.lattice import steps_apart_l2
 from cloister.mechanisms.sampling.blocks import Sampler
 from cloister.mechanisms.sampling.comparison import toss_exponentials
@@ -80,7 +78,7 @@ def euclidean_laplace(rate: Fraction, dimensions: int) -> _EuclideanLaplace:
 
 @mechanisms.register("vector_laplace")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorLaplace(RealNoise):
+class VectorLaplace(PurePromise, RealNoise):
     """Noise of random direction for a vector of at most 12 numbers, from its L2 sensitivity."""
 
     epsilon: Fraction
@@ -99,16 +97,6 @@ class VectorLaplace(RealNoise):
     def rate(self) -> Fraction:
         """Return epsilon per lattice step."""
         return self.epsilon / steps_apart_l2(self.sensitivity, self.lattice.granularity, self.dimensions)
-
-    @property
-    def guarantee(self) -> PureDP:
-        """Return what a release promises."""
-        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency, unit=self.unit)
-
-    @property
-    def event(self) -> Event:
-        """Return what a release is for the accountants."""
-        return PureEvent(epsilon=self.epsilon)
 
     @property
     def standard_deviation(self) -> float:
