@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import cloister.accounting as accounting
 from cloister.accounting import (
@@ -97,6 +97,8 @@ def test_more_releases_never_lose_less(events: list[Event]) -> None:
 
 
 @settings(max_examples=15)
+@example([PureEvent(epsilon=0.01), GaussianEvent(squared_multiplier=0.01)], "numerical")
+@example([PureEvent(epsilon=0.01), LaplaceEvent(noise_multiplier=0.01)], "numerical")
 @given(workloads, st.sampled_from(OWN))
 def test_epsilon_and_delta_are_inverse(events: list[Event], name: str) -> None:
     accountant = accountant_named(name)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from cloister.accounting import (
     ApproxEvent,
@@ -136,6 +136,10 @@ def test_continuous_noise_is_dominated_by_any_lattice() -> None:
 
 
 @settings(max_examples=150)
+@example(
+    [DiscreteLaplaceEvent(scale=Fraction(1, 2), sensitivity=1), DiscreteLaplaceEvent(scale=11, sensitivity=1)],
+    0.99609375,
+)
 @given(
     st.lists(
         st.builds(

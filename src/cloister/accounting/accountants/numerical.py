@@ -41,6 +41,8 @@ _MOST_EVENTS = 10**9
 _SMALLEST_DELTA = 1e-100
 _FINEST_STEPS = 1024
 _COARSE_STEPS = 64
+_FEWEST_CELLS = 2**13
+_WEAKER = (0, 18, 36, 54)
 _NEGLIGIBLE = 1e-5
 _REACH = 11.0
 _SMALLEST_LOSS = 1e-50
@@ -99,24 +101,35 @@ class _Curve(NamedTuple):
         """Return a loss that is exceeded with at most the probability ``tail``."""
         return min(float(np.min((self.cumulants - math.log(tail)) / self.tilts)), self.most())
 
-    def at_delta(self, delta: float) -> Tilted:
-        """Return the distribution tilted towards the epsilon at a delta."""
+    def epsilon_at(self, delta: float) -> float:
+        """Return an epsilon at which delta is not exceeded: the best that the tilts tried give, all being valid."""
         odds = self.tilts * np.log(self.tilts) - (1 + self.tilts) * np.log1p(self.tilts)
         best = int(np.argmin((self.cumulants + odds - math.log(delta)) / self.tilts))
+        tail = _NEGLIGIBLE * delta
+        return min(_smallest_epsilon(self._around(tilt, delta), delta) for tilt in self._tilts_near(best, tail))
+
+    def delta_at(self, epsilon: float) -> float:
+        """Return a delta that is not exceeded at an epsilon."""
+        exponents = self.cumulants - self.tilts * epsilon
+        best = int(np.argmin(exponents))
+        guess = min(0.0, float(exponents[best])) - math.log1p(self.tilts[best]) - 3
+        tail = _NEGLIGIBLE * math.exp(max(guess, math.log(_SMALLEST_DELTA)))
+        found = [self._tilted(tilt, tail, reach=_REACH, lowest=epsilon) for tilt in self._tilts_near(best, tail)]
+        return min(tilted.delta(epsilon) for tilted in found)
+
+    def _tilts_near(self, best: int, tail: float) -> list[int]:
+        """Return the places of tilts to try: near the largest possible loss the best one may be far too strong."""
+        weaker = _WEAKER if self.top(tail) >= self.most() else _WEAKER[:1]
+        return sorted({max(best - less, 0) for less in weaker})
+
+    def _around(self, best: int, delta: float) -> Tilted:
+        """Return the tilted distribution on a window that holds the epsilon at a delta."""
         reach = _REACH
         found = self._tilted(best, _NEGLIGIBLE * delta, reach=reach, lowest=math.inf)
         while found.bottom > 0 and found.delta(found.bottom * found.width) <= delta:
             reach *= 4
             found = self._tilted(best, _NEGLIGIBLE * delta, reach=reach, lowest=math.inf)
         return found
-
-    def at_epsilon(self, epsilon: float) -> Tilted:
-        """Return the distribution tilted towards an epsilon."""
-        exponents = self.cumulants - self.tilts * epsilon
-        best = int(np.argmin(exponents))
-        guess = min(0.0, float(exponents[best])) - math.log1p(self.tilts[best]) - 3
-        tail = _NEGLIGIBLE * math.exp(max(guess, math.log(_SMALLEST_DELTA)))
-        return self._tilted(best, tail, reach=_REACH, lowest=epsilon)
 
     def _tilted(self, best: int, tail: float, *, reach: float, lowest: float) -> Tilted:
         return tilted_sum(
@@ -155,8 +168,8 @@ class NumericalAccountant:
             raise delta_too_small(workload.unbounded + Fraction(_SMALLEST_DELTA))
         if workload.is_empty:
             return Fraction(0)
-        curve = _curve(workload, delta=left, tail=_NEGLIGIBLE * left)
-        found = _smallest_epsilon(curve.at_delta(left - curve.unbounded), left - curve.unbounded)
+        curve = _curve(workload, tail=_NEGLIGIBLE * left)
+        found = curve.epsilon_at(left - curve.unbounded)
         return exact.upper(found) + workload.slack if found else workload.slack
 
     def delta(self, events: Events, *, epsilon: object) -> Fraction:
@@ -166,8 +179,8 @@ class NumericalAccountant:
         start = exact.float_below(max(Fraction(0), wanted - workload.slack))
         if workload.is_empty or (workload.mu == 0 and start >= workload.most()):
             return min(Fraction(1), workload.unbounded)
-        curve = _curve(workload, delta=_TYPICAL_DELTA, tail=_SMALLEST_DELTA)
-        found = curve.at_epsilon(start).delta(start) + curve.unbounded
+        curve = _curve(workload, tail=_SMALLEST_DELTA)
+        found = curve.delta_at(start) + curve.unbounded
         return min(Fraction(1), exact.upper(found) * (1 + workload.slack) + workload.unbounded)
 
 
@@ -219,8 +232,8 @@ def _thinned(pairs: Mapping[LaplaceLike, int]) -> dict[LaplaceLike, int]:
     return {LaplaceLike(epsilon, kind): total for epsilon, kind, total in rows}
 
 
-def _curve(workload: _Workload, *, delta: float, tail: float) -> _Curve:
-    width = _width(workload, delta)
+def _curve(workload: _Workload, *, tail: float) -> _Curve:
+    width = _width(workload)
     piles = [laplace_pile(pair, count=count, width=width) for pair, count in workload.pairs.items()]
     unbounded = 0.0
     if workload.mu:
@@ -232,13 +245,18 @@ def _curve(workload: _Workload, *, delta: float, tail: float) -> _Curve:
     return _Curve(piles, width, unbounded, tilts, cumulants(piles, tilts=tilts, width=width))
 
 
-def _width(workload: _Workload, delta: float) -> float:
-    """Return a grid width whose splitting adds only a little to epsilon, with the main event on grid points."""
+def _width(workload: _Workload) -> float:
+    """Return a grid width whose splitting adds only a little to epsilon, with the main event on grid points.
+
+    It depends on the workload alone, so that epsilon at a delta and delta at that epsilon are read from one curve.
+    """
     counts, epsilons, means, variances = workload.sizes()
-    deviations = math.sqrt(2 * math.log(1 / delta))
+    deviations = math.sqrt(2 * math.log(1 / _TYPICAL_DELTA))
     mean, variance = float(counts @ means), float(counts @ variances)
     allowed = (_FINE if len(counts) <= 8 else _COARSE) * (mean + deviations * math.sqrt(variance))
-    width = float(epsilons.max())
+    # Splitting moves the sum by less than one width per event, which matters where events are few.
+    reach = workload.most() + workload.mu**2 / 2 + 2 * deviations * workload.mu
+    width = min(float(epsilons.max()), reach / _FEWEST_CELLS)
     while True:
         added = float(counts @ np.minimum(epsilons * width, width * width / 4))
         if added / 2 + deviations * (math.sqrt(variance + added) - math.sqrt(variance)) <= allowed:
