@@ -13,6 +13,7 @@ The tree (indented names inherit; names in brackets are also bases)::
             HierarchyError                  a generalization hierarchy is broken
         DataError                           data could not be read or is not usable
             SourceNotFoundError             no such file, table or server
+                SourceUnreachableError      the database does not answer
         AccountingError
             BudgetExceededError             a release would spend more than is left
             UnsupportedEventError           this accountant does not know that event
@@ -67,6 +68,7 @@ __all__ = [
     "SchemaError",
     "SeededRandomnessWarning",
     "SourceNotFoundError",
+    "SourceUnreachableError",
     "StatisticalError",
     "UnconfirmedSchemaError",
     "UnknownAccountError",
@@ -146,6 +148,10 @@ class DataError(CloisterError):
 
 class SourceNotFoundError(DataError):
     """No such file, table or server."""
+
+
+class SourceUnreachableError(SourceNotFoundError):
+    """The database that holds the data does not answer, or refuses this account."""
 
 
 class AccountingError(CloisterError):

@@ -88,6 +88,7 @@ def test_the_answer_of_a_command_is_its_exit_code(with_command: Callable[..., No
         (errors.MissingBoundsError("Bad.", fix="mend it."), 2),
         (errors.UnknownColumnError("ag", ["age"]), 2),
         (errors.SourceNotFoundError("Bad.", fix="mend it."), 2),
+        (errors.SourceUnreachableError("Bad.", fix="mend it."), 1),
         (errors.UnknownAccountError("Bad.", fix="mend it."), 2),
         (errors.LedgerDamagedError("Bad.", fix="mend it."), 1),
         (errors.LedgerUnreachableError("Bad.", fix="mend it."), 1),

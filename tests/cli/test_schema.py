@@ -111,3 +111,14 @@ def test_a_perfect_schema_says_so(data: Path, capsys: pytest.CaptureFixture[str]
     (data.parent / "tiny.yaml").write_text("columns:\n  visit_id: {role: identifier}\n", encoding="utf-8")
     assert app.run(["schema", "check", "tiny.yaml"]) == 0
     assert capsys.readouterr().out == "The schema is complete.\n"
+
+
+def test_an_unreachable_database_is_a_failure_and_writes_nothing(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = "postgresql://nobody@127.0.0.1:1/clinic?table=visits"
+    assert app.run(["schema", "infer", url, "--json"]) == 1
+    problem = json.loads(capsys.readouterr().err)
+    assert problem["error"] == "SourceUnreachableError"
+    assert "that the server runs" in problem["fix"]
+    assert not (data.parent / "schema.yaml").exists()

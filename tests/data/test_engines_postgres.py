@@ -11,7 +11,7 @@ from cloister.data.engines import postgres
 from cloister.data.measures import CountPresent, Sum
 from cloister.data.profile import StorageType
 from cloister.data.sources import open_table
-from cloister.errors import DataError, DataWarning, SourceNotFoundError
+from cloister.errors import DataError, DataWarning, SourceNotFoundError, SourceUnreachableError
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -89,11 +89,11 @@ def test_queries_cannot_write(url: str) -> None:
 
 
 def test_an_unreachable_server_is_named_without_its_password() -> None:
-    with pytest.raises(SourceNotFoundError, match="does not answer") as caught:
+    with pytest.raises(SourceUnreachableError, match="does not answer") as caught:
         open_table("postgresql://user:SECRET@127.0.0.1:1/db?table=t")
     assert '"127.0.0.1/db"' in caught.value.problem
     assert "SECRET" not in str(caught.value)
-    with pytest.raises(SourceNotFoundError, match="does not answer"):
+    with pytest.raises(SourceUnreachableError, match="does not answer"):
         open_table("postgresql:///db?host=/nonexistent&table=t")
 
 

@@ -30,6 +30,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     errors.UnsafeMechanismError: MISUSE,
     errors.SchemaError: MISUSE,
     errors.DataError: MISUSE,
+    errors.SourceUnreachableError: FAILED,
     errors.UnknownAccountError: MISUSE,
     errors.AccountMismatchError: MISUSE,
     errors.CloisterError: FAILED,

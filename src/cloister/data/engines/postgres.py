@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from cloister.data.engines.base import SQL_TYPES, cast_columns, decimal_storage, physical, repair_names, rows_of
 from cloister.data.profile import StorageType
-from cloister.errors import DataError, MissingExtraError, SourceNotFoundError, did_you_mean
+from cloister.errors import DataError, MissingExtraError, SourceNotFoundError, SourceUnreachableError, did_you_mean
 
 if TYPE_CHECKING:
     import psycopg
@@ -135,7 +135,7 @@ def _reading(url: str, *, guard: bool = True) -> Iterator[psycopg.Cursor[Any]]:
     try:
         connection = psycopg.connect(url, connect_timeout=10)
     except (psycopg.Error, UnicodeError):
-        raise SourceNotFoundError(
+        raise SourceUnreachableError(
             f"The database at {_place(url)} does not answer, or refuses this account.",
             fix="check host, port, database name and password, and that the server runs.",
         ) from None
