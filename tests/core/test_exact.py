@@ -41,7 +41,19 @@ def test_what_is_not_finite_is_refused(bad: object) -> None:
         exact.number(bad, name="budget")
 
 
-@pytest.mark.parametrize("bad", [True, None, [1], np.array([1.0, 2.0])])
+@pytest.mark.parametrize("bad", ["1e5000", "1e-99999999999", Decimal("1e5000")])
+def test_absurd_exponents_are_refused_quickly(bad: object) -> None:
+    with pytest.raises(ParameterError, match="finite number"):
+        exact.number(bad)
+
+
+@pytest.mark.parametrize("bad", [10**5000, Fraction(1, 10**5000), "1/" + "9" * 4000], ids=["large", "small", "text"])
+def test_numbers_of_endless_digits_are_refused(bad: object) -> None:
+    with pytest.raises(ParameterError, match="at most 1000 digits"):
+        exact.number(bad)
+
+
+@pytest.mark.parametrize("bad", [True, np.True_, None, [1], np.array([1.0, 2.0])])
 def test_what_is_not_a_number_is_refused(bad: object) -> None:
     with pytest.raises(ParameterTypeError, match="as a number"):
         exact.number(bad)

@@ -101,6 +101,7 @@ def test_syntactic_models_do_not_claim_differential_privacy() -> None:
     [
         (lambda: cl.PureDP(epsilon=-1), "epsilon=0.5"),
         (lambda: cl.PureDP(epsilon=float("nan")), "finite"),
+        (lambda: cl.PureDP(epsilon=1, unit=" "), 'unit="patient"'),
         (lambda: cl.ApproxDP(epsilon=1, delta=1), "delta=1e-6"),
         (lambda: cl.ZeroConcentratedDP(rho=-1), "not negative"),
         (lambda: cl.RenyiDP(alpha=1, epsilon=1), "alpha=2"),
@@ -118,5 +119,33 @@ def test_bad_parameters_are_refused_with_a_fix(make: object, fix: str) -> None:
 
 
 def test_an_unknown_relation_is_refused() -> None:
-    with pytest.raises(ValueError, match="neighbor"):
-        cl.PureDP(epsilon=1, adjacency="neighbor")
+    with pytest.raises(ParameterError, match='Did you mean "user"'):
+        cl.PureDP(epsilon=1, adjacency="usr")
+
+
+def _changed(**changes: object) -> dict[str, object]:
+    return cl.PureDP(epsilon=1).with_caveat(g.SEEDED_RANDOMNESS).to_dict() | changes
+
+
+SEEDED = {"code": "seeded_randomness", "text": "fine", "breaks": False}
+
+
+def test_a_dictionary_cannot_whitewash_a_broken_promise() -> None:
+    assert not g.guarantee_from_dict(_changed(caveats=[SEEDED])).holds
+    for changed in (_changed(holds=True), _changed(caveats=[]), _changed(caveats=[SEEDED], holds=1)):
+        with pytest.raises(ParameterError, match="as to_dict"):
+            g.guarantee_from_dict(changed)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"caveats": [SEEDED | {"breaks": 0}]},
+        {"caveats": [{"code": "x"}]},
+        {"caveats": ["seeded"]},
+        {"assumptions": "abc"},
+    ],
+)
+def test_malformed_dictionaries_are_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match="as to_dict"):
+        g.guarantee_from_dict(_changed(**changes))

@@ -178,6 +178,18 @@ def test_the_exact_decision_has_the_same_law_as_the_float_filter(monkeypatch: py
     assert abs(wins - 500 * likely) < 6.2 * math.sqrt(500 * likely * (1 - likely))
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "margin"),
+    [
+        (DiscreteLaplace(sensitivity=1, epsilon=0.5), "± 6 (95%)"),
+        (Laplace(sensitivity=1, epsilon=1), "± 3.0 (95%)"),
+        (Laplace(sensitivity=1000, epsilon=1), "± 2,996 (95%)"),
+    ],
+)
+def test_answers_print_as_many_digits_as_they_deserve(mechanism: Any, margin: str) -> None:
+    assert margin in str(mechanism.release(5000))
+
+
 def test_vectors_in_vectors_out() -> None:
     answer = Laplace(sensitivity=1, epsilon=1, dimensions=8).release(np.arange(8.0))
     assert answer.value.shape == (8,)
@@ -202,16 +214,61 @@ def test_integer_noise_refuses_reals() -> None:
         DiscreteLaplace(sensitivity=1, epsilon=1).release(np.array([1, None], dtype=object))
 
 
-def test_huge_integers_are_clamped_not_wrapped() -> None:
-    answer = DiscreteLaplace(sensitivity=1, epsilon=1).release(10**30)
-    assert abs(answer.value - 2**62) < 1000
+@pytest.mark.parametrize("value", [10**30, np.uint64(2**64 - 1), -(2**63)])
+def test_huge_integers_keep_their_digits(value: Any) -> None:
+    answer = DiscreteLaplace(sensitivity=1, epsilon=1).release(value)
+    assert abs(answer.value - int(value)) < 1000
     assert isinstance(answer.value, int)
 
 
-def test_huge_reals_are_clamped_to_the_lattice() -> None:
-    mechanism = Laplace(sensitivity=1, epsilon=1)
-    answer = mechanism.release(1e300)
-    assert answer.value == pytest.approx(2.0**62 * float(mechanism.lattice.granularity), rel=1e-6)
+@pytest.mark.parametrize("value", [1e13, 1e300, -1e308, 2**70])
+@pytest.mark.parametrize("epsilon", [1, 1000])
+def test_huge_reals_keep_their_digits(value: float, epsilon: int) -> None:
+    answer = Laplace(sensitivity=1, epsilon=epsilon).release(value)
+    assert answer.value == pytest.approx(float(value), rel=1e-12)
+
+
+def test_the_largest_float_does_not_overflow() -> None:
+    answer = Laplace(sensitivity=1e300, epsilon=1e-9).release([1.7e308])
+    assert np.isfinite(answer.value).all()
+
+
+@pytest.mark.parametrize("epsilon", [1e-13, 1e-20, 1e-30])
+def test_tiny_epsilons_give_huge_noise_and_no_error(epsilon: float) -> None:
+    for mechanism in (
+        Laplace(sensitivity=1, epsilon=epsilon),
+        Staircase(sensitivity=1, epsilon=epsilon),
+        DiscreteLaplace(sensitivity=1, epsilon=epsilon),
+    ):
+        values = [abs(float(mechanism.release(0).value)) for _ in range(200)]
+        assert 0.3 < np.mean(values) * epsilon < 3
+
+
+HALVES = [(0.5, 1.5), (-0.5, 0.5), (1.5, 2.5), (-2.5, -1.5)]
+
+
+@pytest.mark.parametrize(("first", "second"), HALVES)
+def test_neighbors_at_half_steps_stay_within_the_stated_steps(first: float, second: float) -> None:
+    for mechanism in (
+        Laplace(sensitivity=1, epsilon=1, granularity=1),
+        Gaussian(sensitivity=1, epsilon=1, delta=1e-5, granularity=1),
+    ):
+        assert abs(int(mechanism._to_steps(first)) - int(mechanism._to_steps(second))) == 1
+    truncated = TruncatedLaplace(bounds=(0, 16384), sensitivity=1, epsilon=1)
+    assert abs(truncated._step_of(first + 10) - truncated._step_of(second + 10)) == 1
+
+
+@given(st.integers(min_value=-(2**70), max_value=2**70), st.integers(min_value=0, max_value=3))
+def test_neighboring_integers_stay_within_the_stated_steps(value: int, power: int) -> None:
+    mechanism = Laplace(sensitivity=2, epsilon=1, granularity=2**power)
+    apart = int(mechanism._to_steps(value + 2)) - int(mechanism._to_steps(value))
+    assert 0 <= apart <= mechanism.steps_apart
+
+
+def test_wider_floats_are_refused_since_rounding_them_could_part_neighbors() -> None:
+    with pytest.raises(ParameterTypeError, match="double precision"):
+        Laplace(sensitivity=1, epsilon=1).release(np.longdouble(1))
+    assert Laplace(sensitivity=1, epsilon=1).release(np.float32(1)).value < 1000
 
 
 def test_fractional_sensitivity_of_whole_numbers_rounds_up() -> None:
@@ -385,6 +442,8 @@ def test_more_epsilon_never_more_noise(epsilon: Fraction, factor: Fraction) -> N
         (lambda: Laplace(sensitivity=1, epsilon=1, dimensions=0), "dimensions=1"),
         (lambda: Gaussian(sensitivity=1, epsilon=1, delta=0), "delta=1e-6"),
         (lambda: Gaussian(sensitivity=1, epsilon=1e-12, delta=1e-6), "at least 1e-9"),
+        (lambda: Gaussian(sensitivity=1, epsilon=1, delta=Fraction(1, 10**301)), "at least 1e-300"),
+        (lambda: Laplace(sensitivity=1, epsilon=1, adjacency="usr"), 'mean "user"'),
         (lambda: Gaussian(sensitivity=1, epsilon=2, delta=1e-6, calibration="classic"), 'calibration="analytic"'),
         (lambda: Gaussian(sensitivity=1, epsilon=2, delta=1e-6, calibration="clasic"), 'mean "classic"'),
         (lambda: ApproximateLaplace(sensitivity=1, epsilon=1, delta=0.1, dimensions=2), 'mode="generic"'),

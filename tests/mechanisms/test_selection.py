@@ -120,6 +120,11 @@ def test_the_shortfall_is_the_textbook_bound() -> None:
     assert _select().shortfall(0.05) == pytest.approx(2 * math.log(3 / 0.05))
 
 
+def test_extreme_scores_cause_no_warning() -> None:
+    for method in METHODS:
+        assert _select(method=method).release([1.7e308, -1.7e308, 0.0]).choice == "football"
+
+
 def test_huge_counts_are_clamped_before_they_become_floats() -> None:
     assert _select().release(np.array([2**62, 2**61, 0])).choice in SPORTS
 

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 import math
+import pickle
+import threading
 from typing import Any
 
 import numpy as np
@@ -36,8 +40,45 @@ def test_a_session_answers_until_its_positives_are_used_up() -> None:
         session.ask(0)
 
 
+def test_a_matrix_is_refused() -> None:
+    with pytest.raises(ParameterError, match="flat list"):
+        _sparse().release(np.full((1, 1000), 1e6))
+
+
+def test_a_session_cannot_be_multiplied() -> None:
+    session = _sparse().start()
+    for multiply in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(ParameterError, match="start another session"):
+            multiply(session)
+    with pytest.raises(AttributeError):
+        session.positives_left = 5  # type: ignore[misc]
+
+
+def test_a_session_stays_in_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _sparse().start()
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    with pytest.raises(ParameterError, match="in this process"):
+        session.ask(0)
+
+
+def test_threads_share_the_positives() -> None:
+    session = _sparse(threshold=0, positives=3).start()
+    told: list[int] = []
+
+    def ask() -> None:
+        with contextlib.suppress(ParameterError):
+            told.append(int(session.ask([1e9]).sum()))
+
+    threads = [threading.Thread(target=ask) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (sum(told), session.positives_left) == (3, 0)
+
+
 def test_the_split_spends_exactly_epsilon() -> None:
-    for positives in (1, 5, 100):
+    for positives in (1, 5, 100, 200_000):
         for monotone in (False, True):
             mechanism = _sparse(positives=positives, monotone=monotone, epsilon=0.3)
             threshold, query = mechanism.scales

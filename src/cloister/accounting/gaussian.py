@@ -18,6 +18,7 @@ from cloister.errors import ParameterError
 
 _ULPS = 64 * sys.float_info.epsilon
 _LARGEST_MU = 1e6
+_SMALLEST_DELTA = Fraction(1, 10**300)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -52,7 +53,10 @@ def gaussian_multiplier(epsilon: object, delta: object) -> Fraction:
     >>> round(float(gaussian_multiplier(1, 1e-5)), 6)
     3.730632
     """
-    target = exact.float_below(validation.check_delta(delta, allow_zero=False))
+    slack = validation.check_delta(delta, allow_zero=False)
+    if slack < _SMALLEST_DELTA:
+        raise ParameterError("delta is too small to calibrate Gaussian noise.", fix="use delta of at least 1e-300.")
+    target = exact.float_below(slack)
     most = exact.float_below(validation.check_epsilon(epsilon))
     low, high = 0.0, 1.0
     while gaussian_delta(1 / high, most) > target:

@@ -15,7 +15,9 @@ import math
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from cloister.errors import ParameterError, ParameterTypeError
 
@@ -26,6 +28,7 @@ DIGITS = 40
 """Significant digits of directed bounds unless told otherwise."""
 
 _LARGEST_EXPONENT = 20_000
+_MOST_DIGITS = 1000
 
 
 def number(value: object, *, name: str = "value") -> Fraction:
@@ -34,16 +37,31 @@ def number(value: object, *, name: str = "value") -> Fraction:
     >>> number(0.1), number("1/3"), number(2)
     (Fraction(1, 10), Fraction(1, 3), Fraction(2, 1))
     """
-    if isinstance(value, bool):
+    if isinstance(value, bool | np.bool_):
         raise ParameterTypeError(f"{name} is a truth value.", fix=f"give {name} as a number.")
-    if isinstance(value, Rational):
-        return Fraction(int(value.numerator), int(value.denominator))
     try:
-        return Fraction(value if isinstance(value, str | Decimal) else repr(float(value)))  # type: ignore[arg-type]  # float() decides
-    except (ValueError, OverflowError, ZeroDivisionError):
+        exactly = _parsed(value)
+    except (ValueError, ArithmeticError):
         raise ParameterError(f"{name} is not a finite number.", fix=f"give {name} as a finite number.") from None
     except TypeError:
         raise ParameterTypeError(f"{name} is not a number.", fix=f"give {name} as a number.") from None
+    if max(abs(exactly.numerator), exactly.denominator).bit_length() > 4 * _MOST_DIGITS:
+        raise ParameterError(f"{name} has too many digits.", fix=f"give {name} with at most {_MOST_DIGITS} digits.")
+    return exactly
+
+
+def _parsed(value: Any) -> Fraction:  # whatever a caller gave
+    """Return the rational that is meant, without writing out the zeros of an absurd exponent."""
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, str) and "/" in value:
+        return Fraction(value)
+    if not isinstance(value, str | Decimal):
+        return Fraction(repr(float(value)))
+    written = Decimal(value)
+    if not written.is_finite() or abs(written.adjusted()) > _MOST_DIGITS:
+        raise ValueError
+    return Fraction(written)
 
 
 def upper(value: float, *, units: int = 4) -> Fraction:

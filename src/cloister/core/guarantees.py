@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 from cloister.core import exact, validation
-from cloister.errors import ParameterError
+from cloister.errors import ParameterError, ParameterTypeError, did_you_mean
 
 __all__ = [
     "DATA_DEPENDENT_BOUNDS",
@@ -57,6 +57,14 @@ class Adjacency(StrEnum):
     VERTEX = "vertex"
     EVENT = "event"
 
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        names = [str(relation) for relation in cls]
+        raise ParameterError(
+            f'There is no neighbor relation "{value}".{did_you_mean(str(value), names)}',
+            fix=f"use one of {', '.join(names)}.",
+        )
+
     @property
     def meaning(self) -> str:
         """Return the relation in words, with ``{unit}`` where the protected unit goes."""
@@ -90,6 +98,10 @@ SEEDED_RANDOMNESS = Caveat("seeded_randomness", "the random numbers were predict
 DATA_DEPENDENT_BOUNDS = Caveat("data_dependent_bounds", "bounds or categories were read from the protected data")
 GUESSED_SCHEMA = Caveat("guessed_schema", "bounds, categories or roles were guessed and not confirmed by a person")
 IDEALIZED_FLOATS = Caveat("idealized_floats", "the proof is for real numbers, the computation used floating point")
+
+_KNOWN = {
+    caveat.code: caveat for caveat in (SEEDED_RANDOMNESS, DATA_DEPENDENT_BOUNDS, GUESSED_SCHEMA, IDEALIZED_FLOATS)
+}
 
 _REGISTRY: dict[str, type[Guarantee]] = {}
 _G = TypeVar("_G", bound="type[Guarantee]")
@@ -170,6 +182,8 @@ class DifferentialPrivacy(Guarantee):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        if not str(self.unit).strip():
+            raise ParameterError("The protected unit has no name.", fix='write for example unit="patient".')
 
     def _neighbors(self) -> str:
         return self.adjacency.meaning.format(unit=self.unit)
@@ -441,11 +455,30 @@ def guarantee_from_dict(values: Mapping[str, Any]) -> Guarantee:
     cls = _REGISTRY[kind]
     known = {item.name for item in fields(cls)}
     arguments: dict[str, Any] = {name: value for name, value in values.items() if name in known}
-    arguments["assumptions"] = tuple(arguments.get("assumptions", ()))
-    arguments["caveats"] = tuple(Caveat(**caveat) for caveat in arguments.get("caveats", ()))
+    arguments["assumptions"] = tuple(_listed(arguments.get("assumptions", ()), of=str))
+    arguments["caveats"] = tuple(_caveat(item) for item in _listed(arguments.get("caveats", ()), of=dict))
     if "variant" in arguments:
         arguments["kind"] = arguments.pop("variant")
-    return cls(**arguments)
+    guarantee = cls(**arguments)
+    if values.get("holds", guarantee.holds) is not guarantee.holds:
+        raise ParameterError(
+            "This guarantee says otherwise than its caveats whether it holds: it was changed.",
+            fix="use the dictionary as to_dict() wrote it.",
+        )
+    return guarantee
+
+
+def _listed(values: Any, *, of: type) -> list[Any]:  # from outside, hence anything
+    if not isinstance(values, list | tuple) or not all(isinstance(item, of) for item in values):
+        raise ParameterTypeError("This is not a guarantee.", fix="use the dictionary as to_dict() wrote it.")
+    return list(values)
+
+
+def _caveat(values: Mapping[str, Any]) -> Caveat:
+    """Return a caveat; what is known to break a promise breaks it, whatever the dictionary says."""
+    if values.keys() != {"code", "text", "breaks"} or not isinstance(values["breaks"], bool):
+        raise ParameterTypeError("This is not a caveat.", fix="use the dictionary as to_dict() wrote it.")
+    return _KNOWN.get(values["code"]) or Caveat(**values)
 
 
 def _set(target: object, **values: object) -> None:

@@ -86,9 +86,13 @@ def check_bounds(value: object, *, name: str = "bounds") -> tuple[Fraction, Frac
     if isinstance(value, str) or not isinstance(value, Collection | np.ndarray) or len(value) != 2:
         raise ParameterTypeError(f"{name} must be a pair (lower, upper).", fix=f"write for example {name}=(0, 110).")
     low, high = (exact.number(item, name=f"each end of {name}") for item in value)
-    if low >= high:
+    if low == high:
         raise ParameterError(
-            f"{name} are reversed or empty: {float(low):g} is not below {float(high):g}.",
+            f"{name} are empty: both ends are {float(low):g}.", fix=f"write {name} that leave room, such as (0, 110)."
+        )
+    if low > high:
+        raise ParameterError(
+            f"{name} are reversed: {float(low):g} is not below {float(high):g}.",
             fix=f"write the smaller number first: {name}=({float(min(low, high)):g}, {float(max(low, high)):g}).",
         )
     return low, high

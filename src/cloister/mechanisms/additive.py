@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cloister.accounting.events import Event
@@ -58,7 +57,7 @@ class LatticeNoise:
     def _sampler(self) -> Sampler: ...
 
     @abstractmethod
-    def _to_steps(self, value: object) -> NDArray[np.int64]: ...
+    def _to_steps(self, value: object) -> NDArray[Any]: ...
 
     @abstractmethod
     def _from_steps(self, steps: NDArray[Any]) -> NDArray[Any]: ...
@@ -67,8 +66,8 @@ class LatticeNoise:
         """Return the value with independent noise on every coordinate."""
         source, guarantee = open_source(random_state, self.guarantee)
         steps = self._to_steps(value)
-        noisy = steps + self._sampler().draw(source, steps.size).reshape(steps.shape)
-        answer = unwrap(np.asarray(self._from_steps(noisy)))
+        noisy = steps.ravel() + self._sampler().draw(source, steps.size)
+        answer = unwrap(self._from_steps(noisy).reshape(steps.shape))
         return NoisyAnswer(value=answer, guarantee=guarantee, mechanism=self, event=self.event)
 
 
@@ -76,7 +75,7 @@ class LatticeNoise:
 class IntegerNoise(LatticeNoise):
     """Noise on whole numbers, such as counts: the lattice is the integers."""
 
-    def _to_steps(self, value: object) -> NDArray[np.int64]:
+    def _to_steps(self, value: object) -> NDArray[Any]:
         return private_integers(value)
 
     def _from_steps(self, steps: NDArray[Any]) -> NDArray[Any]:
@@ -107,7 +106,7 @@ class RealNoise(LatticeNoise):
         )
         object.__setattr__(self, "granularity", granularity)
 
-    def _to_steps(self, value: object) -> NDArray[np.int64]:
+    def _to_steps(self, value: object) -> NDArray[Any]:
         return self.lattice.steps(private_reals(value, dimensions=self.dimensions))
 
     def _from_steps(self, steps: NDArray[Any]) -> NDArray[Any]:

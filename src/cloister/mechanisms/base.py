@@ -22,6 +22,11 @@ from cloister.errors import ParameterError, ParameterTypeError
 
 Value: TypeAlias = "int | float | NDArray[np.int64] | NDArray[np.float64]"
 
+ROOM = 2**62
+"""Integers up to here leave room for noise in 64 bits."""
+
+_EXACT_IN_DOUBLE = (np.float16, np.float32, np.float64)
+
 mechanisms: Registry[type[Any]] = Registry("mechanism")
 """Every mechanism by name."""
 
@@ -101,7 +106,8 @@ class NoisyAnswer(Result):
     def __str__(self) -> str:
         margin = self.margin()
         shown = _shown(self.value, margin)
-        return f"{shown} ± {_digits(margin, margin)} (95%), {self.guarantee.brief()}"
+        width = int(margin) if margin.is_integer() else margin
+        return f"{shown} ± {_digits(width, margin)} (95%), {self.guarantee.brief()}"
 
     def _fields(self) -> dict[str, Any]:
         value = self.value.tolist() if isinstance(self.value, np.ndarray) else self.value
@@ -137,44 +143,50 @@ def open_source(random_state: RandomState, guarantee: Guarantee) -> tuple[Random
     return source, guarantee.with_caveat(*caveats_of(source))
 
 
-def private_integers(value: object) -> NDArray[np.int64]:
-    """Return a private value as an array of integers that leave room for noise; never quotes it.
-
-    Values beyond 2**62 are clamped, which cannot increase the distance between neighbors.
-    """
+def private_integers(value: object) -> NDArray[Any]:
+    """Return a private value as an array of integers, Python's own where 64 bits leave no room; never quotes it."""
     array: NDArray[Any] = np.asarray(value)
-    if array.dtype == object:
-        array = _from_python_integers(array)
-    if not np.issubdtype(array.dtype, np.integer):
+    if not _holds_integers(array):
         raise ParameterTypeError(
             "Integer noise needs a whole number or an array of them.",
             fix="pass an int or an integer array; for real numbers use the Laplace or Gaussian mechanism.",
         )
-    return np.asarray(np.clip(array, -(2**62), 2**62), dtype=np.int64)
+    return with_room(array)
 
 
-def _from_python_integers(array: NDArray[Any]) -> NDArray[Any]:
-    if not all(isinstance(item, int) and not isinstance(item, bool) for item in array.flat):
-        return array
-    return np.asarray(np.clip(array, -(2**62), 2**62), dtype=np.int64)
-
-
-def private_reals(value: object, *, dimensions: int) -> NDArray[np.float64]:
-    """Return a private value as finite floats of the declared length; never quotes it."""
-    array = np.asarray(value)
-    if not (np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)):
-        raise ParameterTypeError("The value is not a number or an array of numbers.", fix="pass numbers.")
-    array = array.astype(np.float64)
+def private_reals(value: object, *, dimensions: int) -> NDArray[Any]:
+    """Return a private value as finite floats or integers of the declared length, unrounded; never quotes it."""
+    array: NDArray[Any] = np.asarray(value)
+    integers = _holds_integers(array)
+    if not integers and array.dtype not in _EXACT_IN_DOUBLE:
+        raise ParameterTypeError(
+            "The value is not a number or an array of numbers of at most double precision.",
+            fix="pass integers or floats; round wider ones to public steps first.",
+        )
     if array.size != dimensions:
         raise ParameterError(
             f"The value has {array.size} coordinates, but the mechanism was made for {dimensions}.",
             fix=f"pass dimensions={array.size} when you make the mechanism.",
         )
+    if integers:
+        return with_room(array)
     if not np.isfinite(array).all():
         raise ParameterError(
             "The value is not finite.", fix="clamp values to public bounds and drop missing ones before adding noise."
         )
-    return array
+    return array.astype(np.float64)
+
+
+def with_room(array: NDArray[Any]) -> NDArray[Any]:
+    """Return integers as 64 bits where that leaves room for noise, else as Python's own."""
+    fits = bool(((array <= ROOM) & (array >= -ROOM)).all())
+    return array.astype(np.int64 if fits else object)
+
+
+def _holds_integers(array: NDArray[Any]) -> bool:
+    if array.dtype == object:
+        return all(isinstance(item, int) and not isinstance(item, bool) for item in array.flat)
+    return bool(np.issubdtype(array.dtype, np.integer))
 
 
 def unwrap(array: NDArray[Any]) -> Any:
@@ -191,7 +203,9 @@ def _shown(value: Any, margin: float) -> str:
 
 def _digits(value: float, margin: float) -> str:
     """Return a number with as many decimals as its margin of error deserves."""
-    if isinstance(value, int | np.integer) or margin >= 100:
+    if isinstance(value, int | np.integer):
+        return f"{int(value):,}"
+    if margin >= 100:
         return f"{float(value):,.0f}"
     decimals = 1 if margin == 0 else max(0, 1 - int(np.floor(np.log10(margin))))
     return f"{float(value):,.{min(decimals, 12)}f}"

@@ -161,10 +161,10 @@ class TruncatedLaplace:
         return exact.exp_bounds(apart / scale)[1] * mass(apart, 1) / mass(0, 0)
 
     def _step_of(self, value: object) -> int:
-        private = float(private_reals(value, dimensions=1).reshape(()))
+        (private,) = private_reals(value, dimensions=1).ravel().tolist()
         low, high = self.bounds
         clamped = min(max(Fraction(private), low), high)
-        return round((clamped - low) / self.granularity)
+        return math.floor((clamped - low) / self.granularity + Fraction(1, 2))
 
     def _draw(self, source: RandomSource, place: int) -> int:
         """Return one step from 0 .. N with weights a**abs(step - place)."""

@@ -1,12 +1,15 @@
 """The lattice on which noise is added: multiples of a public power of two.
 
 A real query is rounded to the lattice, integer noise is added to the number of steps, and the sum is scaled back.
-Rounding one number is monotone and commutes with whole steps, so neighbors at most s apart stay within ceil(s/g) steps.
+Rounding half a step up is monotone and commutes with whole steps, so neighbors at most s apart stay within ceil(s/g)
+steps, which rounding half to even would not give.
 With d coordinates each can gain up to one step: at most s/g + d steps in L1 and s/g + sqrt(d) in L2.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,9 +19,10 @@ from numpy.typing import NDArray
 
 from cloister.core import exact, validation
 from cloister.errors import ParameterError
+from cloister.mechanisms.base import ROOM, with_room
 
 _STEPS_PER_SCALE = 2**20
-_LARGEST_STEP = float(2**62)
+_HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +31,35 @@ class Lattice:
 
     granularity: Fraction
 
-    def steps(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return values as whole steps; scaling by a power of two is exact, and clamping cannot increase distances."""
-        with np.errstate(over="ignore", under="ignore"):
-            scaled = np.ldexp(values, -self._exponent)
-        return np.asarray(np.rint(np.clip(scaled, -_LARGEST_STEP, _LARGEST_STEP)), dtype=np.int64)
+    def steps(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return floats or integers as whole steps, half a step rounding up; Python integers where 64 bits are few.
+
+        Rounding half to even would not do: it can take neighbors one step apart two steps apart.
+        """
+        if values.dtype == np.float64:
+            with np.errstate(over="ignore", under="ignore"):
+                scaled = np.ldexp(values, -self._exponent)
+            if (np.abs(scaled) < ROOM).all():
+                whole = np.floor(scaled)
+                return np.asarray(whole + (scaled - whole >= 0.5), dtype=np.int64)
+        rounded = [math.floor(Fraction(value) / self.granularity + _HALF) for value in values.ravel().tolist()]
+        return with_room(np.array(rounded, dtype=object).reshape(values.shape))
 
     def values(self, steps: NDArray[Any]) -> NDArray[np.float64]:
         """Return steps as values; rounding here touches only what is already private."""
+        if steps.dtype == object:
+            exactly = [_nearest_float(step * self.granularity) for step in steps.ravel().tolist()]
+            return np.array(exactly).reshape(steps.shape)
         return np.ldexp(steps.astype(np.float64), self._exponent)
 
     @property
     def _exponent(self) -> int:
         return self.granularity.numerator.bit_length() - self.granularity.denominator.bit_length()
+
+
+def _nearest_float(value: Fraction) -> float:
+    largest = Fraction(sys.float_info.max)
+    return float(min(max(value, -largest), largest))
 
 
 def choose_granularity(given: object | None, *, scale: Fraction, sensitivity: Fraction, dimensions: int) -> Fraction:

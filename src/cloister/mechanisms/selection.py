@@ -76,8 +76,7 @@ class Select(PurePromise):
 
     def probabilities(self, scores: object) -> NDArray[np.float64]:
         """Return the probability of each candidate under the exponential mechanism: private, for tests and teaching."""
-        exponents = float(self.rate) * (self._scores(scores) - self._scores(scores).max())
-        weights = np.exp(exponents)
+        weights = np.exp(-_gammas(self._scores(scores), self.rate))
         return np.asarray(weights / weights.sum())
 
     def shortfall(self, probability: object = 0.05) -> float:
@@ -163,4 +162,5 @@ def _check_candidates(candidates: object) -> None:
 
 def _gammas(scores: NDArray[np.float64], rate: Fraction) -> NDArray[np.float64]:
     """Return rate * (best - score), large values cut where exp(-gamma) is far below the margin of a toss."""
-    return np.asarray(np.minimum(float(rate) * (scores.max() - scores), 1000.0))
+    with np.errstate(over="ignore"):
+        return np.asarray(np.minimum(float(rate) * (scores.max() - scores), 1000.0))

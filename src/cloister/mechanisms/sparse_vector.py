@@ -12,9 +12,11 @@ dataset is then an answer for its neighbor, at a factor of exp(epsilon1 + epsilo
 
 from __future__ import annotations
 
+import os
+import threading
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +80,7 @@ class SparseVector(PurePromise):
     def scales(self) -> tuple[Fraction, Fraction]:
         """Return the scales of the threshold's and the numbers' noise, in lattice steps; the split minimizes error."""
         factor = (1 if self.monotone else 2) * self.positives
-        share = Fraction(1 / (1 + factor ** (2 / 3))).limit_denominator(1024)
+        share = max(Fraction(1 / (1 + factor ** (2 / 3))).limit_denominator(1024), Fraction(1, 1024))
         apart = exact.ceil_div(self.sensitivity, self.lattice.granularity)
         return apart / (self.epsilon * share), factor * apart / (self.epsilon * (1 - share))
 
@@ -95,28 +97,51 @@ class SparseVector(PurePromise):
 
 
 class ThresholdSession:
-    """A running sparse vector: keeps its noisy threshold secret and counts the positives left."""
+    """A running sparse vector: keeps its noisy threshold secret and counts the positives left.
+
+    It was paid for once, so it cannot be copied, and it answers one caller at a time in the process that started it.
+    """
 
     def __init__(self, mechanism: SparseVector, source: RandomSource, guarantee: PureDP) -> None:
         self.guarantee = guarantee
-        self.positives_left = mechanism.positives
+        self._left = mechanism.positives
         self._lattice = mechanism.lattice
         self._source = source
+        self._lock, self._process = threading.Lock(), os.getpid()
         threshold_scale, self._scale = mechanism.scales
         noise = discrete_laplace(threshold_scale).draw(source, 1)[0]
         self._threshold = round(mechanism.threshold / self._lattice.granularity) + int(noise)
 
+    @property
+    def positives_left(self) -> int:
+        """Return how many positives the session may still tell."""
+        return self._left
+
     def ask(self, values: object) -> NDArray[np.bool_]:
         """Return above or below for each number, stopping after the last positive."""
-        if not self.positives_left:
+        array = np.atleast_1d(np.asarray(values))
+        if array.ndim > 1:
+            raise ParameterError("The numbers are a matrix, not a list.", fix="ask with one flat list of numbers.")
+        steps = self._lattice.steps(private_reals(array, dimensions=array.size))
+        with self._lock:
+            self._check_open()
+            above = steps + discrete_laplace(self._scale).draw(self._source, steps.size) >= self._threshold
+            positions = np.flatnonzero(above)
+            if positions.size >= self._left:
+                above = above[: positions[self._left - 1] + 1]
+            self._left -= int(above.sum())
+        return np.asarray(above, dtype=np.bool_)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise ParameterError(
+            "A session cannot be copied or stored: each copy would tell positives that were paid for once.",
+            fix="start another session; it costs its epsilon again.",
+        )
+
+    def _check_open(self) -> None:
+        if self._process != os.getpid():
+            raise ParameterError("This session belongs to another process.", fix="start one in this process.")
+        if not self._left:
             raise ParameterError(
                 "All positives of this session are used up.", fix="start a new session; it costs its epsilon again."
             )
-        array = np.atleast_1d(np.asarray(values))
-        steps = self._lattice.steps(private_reals(array, dimensions=array.size))
-        above = steps + discrete_laplace(self._scale).draw(self._source, steps.size) >= self._threshold
-        positions = np.flatnonzero(above)
-        if positions.size >= self.positives_left:
-            above = above[: positions[self.positives_left - 1] + 1]
-        self.positives_left -= int(above.sum())
-        return np.asarray(above, dtype=np.bool_)

@@ -30,12 +30,15 @@ from cloister.mechanisms.sampling.discrete_laplace import geometric
 from cloister.mechanisms.sampling.fixed import Interval
 from cloister.mechanisms.sampling.inversion import bernoulli
 
+_FITS = 2**50
+
 
 class _Magnitudes:
     """Samples the one-sided law: a stair, its high or low part, and a place in that part."""
 
     def __init__(self, epsilon: Fraction, steps: int, high: int) -> None:
         self._stair = geometric(1 / epsilon)
+        self._is_wide = steps / epsilon >= _FITS
         self._steps, self._high, self._low = steps, high, steps - high
         self._is_low = bernoulli(lambda bits: self._low_probability(epsilon, bits))
 
@@ -44,7 +47,10 @@ class _Magnitudes:
         is_low = self._is_low.draw(source, count).astype(np.bool_)
         in_high = random.integers_below(source, self._high, count)
         in_low = self._high + random.integers_below(source, self._low, count)
-        return np.asarray(self._stair.draw(source, count) * self._steps + np.where(is_low, in_low, in_high))
+        stairs: NDArray[Any] = self._stair.draw(source, count)
+        if self._is_wide:
+            stairs = stairs.astype(object)
+        return np.asarray(stairs * self._steps + np.where(is_low, in_low, in_high))
 
     def _low_probability(self, epsilon: Fraction, bits: int) -> Interval:
         falling = Interval.exp_of_minus(epsilon, bits)

@@ -142,5 +142,11 @@ def test_a_categorical_draw_near_a_boundary_is_decided_exactly() -> None:
     assert draws == [0, 1]
 
 
+def test_a_boundary_at_exactly_one_half_is_decided() -> None:
+    scores, rate = np.array([0.0, -1.0, -1.0, 0.0]), Fraction(1)
+    draws = [draw_exponential_weights(PreparedWords(2**63 + shift, 1), scores, rate) for shift in (-5, 0, 5)]
+    assert draws == [1, 2, 2]
+
+
 def test_a_single_category_is_certain() -> None:
     assert draw_exponential_weights(PreparedWords(2**63), np.array([3.0]), Fraction(1)) == 0

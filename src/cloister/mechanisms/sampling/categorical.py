@@ -6,25 +6,28 @@ Cumulative float weights decide unless the uniform number lies within their erro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.random import RandomSource
 from cloister.mechanisms.sampling.fixed import Interval
-from cloister.mechanisms.sampling.inversion import WORD, Inversion
+from cloister.mechanisms.sampling.inversion import WORD, search
 
 
 def draw_exponential_weights(source: RandomSource, scores: NDArray[np.float64], rate: Fraction) -> int:
     """Return an index with probability proportional to ``exp(rate * score)``."""
-    exponents = float(rate) * (scores - scores.max())
-    cumulative = np.cumsum(np.exp(exponents))
+    with np.errstate(over="ignore"):
+        cumulative = np.cumsum(np.exp(float(rate) * (scores - scores.max())))
     boundaries = cumulative[:-1] / cumulative[-1]
     word = int(source.words(1)[0])
     place = word * 2.0**-WORD
     if boundaries.size and np.abs(boundaries - place).min() <= _error(scores.size):
-        return _exact_inversion(scores, rate).decide(source, word)
+        return search(source, _exact_cumulative(scores, rate), scores.size - 1, word=word)
     return int(np.searchsorted(boundaries, place, side="right"))
 
 
@@ -37,15 +40,12 @@ def _error(count: int) -> float:
     return 2.0**-50 * (8192 + count)
 
 
-def _exact_inversion(scores: NDArray[np.float64], rate: Fraction) -> Inversion:
+def _exact_cumulative(scores: NDArray[np.float64], rate: Fraction) -> Callable[[int, int], Interval]:
     best = Fraction(float(scores.max()))
     exponents = [rate * (best - Fraction(float(score))) for score in scores]
 
-    def thresholds(bits: int) -> list[Interval]:
-        partial, sums = Interval(0, 0, bits), []
-        for exponent in exponents:
-            partial = partial + Interval.exp_of_minus(exponent, bits)
-            sums.append(partial)
-        return [item.over(partial) for item in sums[:-1]]
+    @lru_cache(maxsize=1)
+    def sums(bits: int) -> list[Interval]:
+        return list(accumulate(Interval.exp_of_minus(exponent, bits) for exponent in exponents))
 
-    return Inversion(thresholds)
+    return lambda index, bits: sums(bits)[index].over(sums(bits)[-1])

@@ -73,15 +73,18 @@ class Inversion:
             guard *= 2
 
 
-def search(source: RandomSource, cumulative: Callable[[int, int], Interval], last: int) -> int:
+def search(
+    source: RandomSource, cumulative: Callable[[int, int], Interval], last: int, *, word: int | None = None
+) -> int:
     """Return one exact draw from 0 .. last by bisection, where a table would be too long to build.
 
     Args:
         source: where the random bits come from.
         cumulative: given k and a precision in bits, an interval of the probability of at most k.
         last: the largest value.
+        word: the first word of the uniform number, if it was drawn before.
     """
-    value, bits = int(source.words(1)[0]), WORD
+    value, bits = int(source.words(1)[0]) if word is None else word, WORD
     low, high = 0, last
     while low < high:
         middle = (low + high) // 2
