@@ -1,18 +1,33 @@
-"""Spends per second, one writer, every spend on disk before its receipt is returned."""
+"""Spends per second, one writer, every spend on disk before its receipt is returned.
+
+Set CLOISTER_POSTGRES to the address of a server to measure that too.
+"""
 
 from __future__ import annotations
 
-import sys
+import os
 import tempfile
 import time
+from typing import Any
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import open_ledger
 
+TITLE = "Ledger"
 SPENDS = 1000
 
 
-def spends_per_second(url: str) -> float:
+def main() -> list[dict[str, Any]]:
+    server = os.environ.get("CLOISTER_POSTGRES")
+    with tempfile.TemporaryDirectory() as folder:
+        urls = ["memory:", f"sqlite:///{folder}/budget.db", *filter(None, [server])]
+        return [
+            {"name": f"one writer, {url.partition(':')[0]}", "ours": _rate(url), "unit": "durable spends per second"}
+            for url in urls
+        ]
+
+
+def _rate(url: str) -> float:
     with open_ledger(url) as ledger:
         dataset = f"benchmark {time.time_ns()}"
         ledger.open_account(dataset, budget=Budget(epsilon=1))
@@ -20,13 +35,3 @@ def spends_per_second(url: str) -> float:
         for _ in range(SPENDS):
             ledger.spend(dataset, cost=Budget(epsilon=f"1/{SPENDS}"))
         return SPENDS / (time.perf_counter() - start)
-
-
-def main(*servers: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        for url in ("memory:", f"sqlite:///{folder}/budget.db", *servers):
-            print(f"{url.partition(':')[0]:<12}{spends_per_second(url):>8.0f} spends per second")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
