@@ -36,14 +36,25 @@ class Lattice:
 
         Rounding half to even would not do: it can take neighbors one step apart two steps apart.
         """
-        if values.dtype == np.float64:
-            with np.errstate(over="ignore", under="ignore"):
-                scaled = np.ldexp(values, -self._exponent)
-            if (np.abs(scaled) < ROOM).all():
-                whole = np.floor(scaled)
-                return np.asarray(whole + (scaled - whole >= 0.5), dtype=np.int64)
+        quickly = self._float_steps(values) if values.dtype == np.float64 else self._integer_steps(values)
+        if quickly is not None:
+            return quickly
         rounded = [math.floor(Fraction(value) / self.granularity + _HALF) for value in values.ravel().tolist()]
         return with_room(np.array(rounded, dtype=object).reshape(values.shape))
+
+    def _float_steps(self, values: NDArray[np.float64]) -> NDArray[np.int64] | None:
+        with np.errstate(over="ignore", under="ignore"):
+            scaled = np.ldexp(values, -self._exponent)
+        if not (np.abs(scaled) < ROOM).all():
+            return None
+        whole = np.floor(scaled)
+        return np.asarray(whole + (scaled - whole >= 0.5), dtype=np.int64)
+
+    def _integer_steps(self, values: NDArray[Any]) -> NDArray[np.int64] | None:
+        factor = 1 / self.granularity
+        if values.dtype == object or factor.denominator != 1 or not (np.abs(values) <= ROOM // factor.numerator).all():
+            return None
+        return np.asarray(values * factor.numerator, dtype=np.int64)
 
     def values(self, steps: NDArray[Any]) -> NDArray[np.float64]:
         """Return steps as values; rounding here touches only what is already private."""
