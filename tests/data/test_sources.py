@@ -344,3 +344,47 @@ def test_a_schema_or_its_path_is_taken(tmp_path: Path) -> None:
         table = open_table(ROWS, given)
         assert table.schema == Schema.read(path)
         assert table.frequencies(["sex"]).decoders == (("M", "F", None),)
+
+
+NASTY = [
+    "a[1]",
+    "b*",
+    "q?",
+    "o'clock",
+    'say "x"',
+    "größe 日本",
+    "[[]]",
+    "**",
+    "[!x]",
+    "{a,b}",
+    "x]y",
+    "~",
+    "back\\slash",
+]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize("stem", NASTY)
+def test_a_file_that_exists_is_that_file_whatever_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stem: str, ending: str
+) -> None:
+    for number, name in enumerate([stem, "a1", "b1", "q1", "[", "x", "a"]):
+        path = tmp_path / f"{name}{ending}"
+        if ending == ".parquet":
+            pq.write_table(pa.table({"n": [number]}), path)
+        else:
+            content = f"n\n{number}\n".encode()
+            path.write_bytes(gzip.compress(content) if ending == ".csv.gz" else content)
+    monkeypatch.chdir(tmp_path)
+    for source in (f"{stem}{ending}", tmp_path / f"{stem}{ending}"):
+        assert open_table(source).frequencies(["n"]).decoders == ((0,),)
+
+
+def test_folders_with_nasty_names_and_globs_still_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, content in [("~", "n\n1\n"), ("[x]", "n\n2\n"), ("x", "n\n3\n")]:
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, content)
+    monkeypatch.chdir(tmp_path)
+    assert open_table("~/data.csv").frequencies(["n"]).decoders == ((1,),)
+    assert open_table("[x]/data.csv").frequencies(["n"]).decoders == ((2,),)
+    assert open_table("*/data.csv").frequencies(["n"]).decoders == ((1, 2, 3),)

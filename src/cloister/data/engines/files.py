@@ -50,7 +50,7 @@ _FIRST_ROWS = 10_000
 def engine_over_parquet(paths: Sequence[Path], *, missing: tuple[str, ...] = ()) -> DuckDBEngine:
     """Return an engine over Parquet files of one layout, left on disk."""
     connection = connect()
-    reader = exp.func("read_parquet", _texts(map(str, paths)))
+    reader = exp.func("read_parquet", _texts(map(_not_a_pattern, paths)))
     try:
         _create(connection, _DATA, exp.select("*").from_(reader), kind="VIEW")
         return engine_over_connection(connection, exp.to_table(_DATA), missing=missing)
@@ -113,10 +113,11 @@ def _cells(paths: Sequence[Path], *, width: int, delimiter: str, encoding: str, 
         "escape": exp.Literal.string('"'),
         "nullstr": _texts(("", *missing)),
         "encoding": exp.Literal.string(encoding),
+        "compression": exp.Literal.string(_compression(paths)),
         "columns": exp.Struct(expressions=fields),
     }
     arguments = [exp.EQ(this=exp.column(name), expression=option) for name, option in options.items()]
-    return exp.select("*").from_(exp.func("read_csv", _texts(map(str, paths)), *arguments))
+    return exp.select("*").from_(exp.func("read_csv", _texts(map(_not_a_pattern, paths)), *arguments))
 
 
 def _decide_types(connection: duckdb.DuckDBPyConnection, width: int) -> list[StorageType]:
@@ -183,6 +184,18 @@ def _converted(position: int, storage: StorageType) -> exp.Expression:
 
 def _texts(texts: object) -> exp.Array:
     return exp.Array(expressions=[exp.Literal.string(text) for text in cast("Sequence[str]", texts)])
+
+
+def _not_a_pattern(path: Path) -> str:
+    """Return a path that DuckDB reads as this one file, whatever its name looks like."""
+    is_home = path.parts[0].startswith("~")
+    return re.sub(r"[*?\[]", r"[\g<0>]", str(path.absolute() if is_home else path))
+
+
+def _compression(paths: Sequence[Path]) -> str:
+    """Return how files are packed; DuckDB itself does not see it behind a question mark in a name."""
+    kinds = {"gzip" if path.suffix.lower() == ".gz" else "none" for path in paths}
+    return kinds.pop() if len(kinds) == 1 else "auto"
 
 
 def _check_encoding(encoding: str | None) -> str:

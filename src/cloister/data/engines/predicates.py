@@ -3,7 +3,8 @@
 Allowed: columns, literals, ``= <> < <= > >=``, ``AND OR NOT``, ``IN (...)``, ``BETWEEN``, ``IS [NOT] NULL``,
 ``IS [NOT] TRUE|FALSE``, ``LIKE``, ``LENGTH(text)`` and ``YEAR``, ``MONTH``, ``DAY`` of a date or time. Both sides of a
 comparison have one type; a date may be written as text. There is no arithmetic, no subquery and no other function: what
-could fail or differ on some rows of some engine is refused before any row is read.
+could fail or differ on some rows of some engine is refused before any row is read. An expression is taken apart and
+built anew: whatever part of it is not known here, a flag or a kind of node, is refused and never dropped.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from sqlglot.errors import SqlglotError
 
 from cloister.data.engines.base import Engine, as_date, as_timestamp, literal, value
 from cloister.data.profile import StorageType
-from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnError
+from cloister.errors import CloisterError, ParameterError, ParameterTypeError, UnknownColumnError
 
 __all__ = ["parse_condition", "resolve_condition"]
 
 _INT64 = 2**63
+_LONGEST, _LARGEST, _DEEPEST = 1_000_000, 100_000, 50
+_LONGEST_QUOTE = 200
 
 
 class _Family(StrEnum):
@@ -46,6 +49,15 @@ _FAMILIES = {
 _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _EQUALITIES = (exp.EQ, exp.NEQ)
 _PARTS = {exp.Year: "YEAR", exp.Month: "MONTH", exp.Day: "DAY"}
+_ARGUMENTS: dict[type[exp.Expression], set[str]] = {
+    exp.Between: {"this", "low", "high"},
+    exp.In: {"this", "expressions"},
+    exp.Like: {"this", "expression", "negate"},
+    exp.Cast: {"this", "to"},
+    exp.Literal: {"this", "is_string"},
+    exp.Identifier: {"this", "quoted"},
+}
+_BROKEN = (AttributeError, TypeError, ValueError, LookupError, RecursionError, SqlglotError)
 
 _Typed = tuple[exp.Expression, _Family]
 
@@ -57,18 +69,24 @@ def parse_condition(where: str | exp.Expression) -> exp.Expression:
         ParameterError: if it is not one SQL condition.
     """
     if isinstance(where, exp.Expression):
+        _check_size(where)
         return where.copy()
     if not isinstance(where, str):
         raise ParameterTypeError("where= is not a condition.", fix='write for example where="age > 50".')
+    if len(where) > _LONGEST:
+        raise _too_large()
     try:
         parsed = sqlglot.parse(where)
     except SqlglotError:
         parsed = []
+    except RecursionError:
+        raise _too_large() from None
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Expression):
         raise ParameterError(
-            f"where={where!r} is not a SQL condition.",
+            f"where={_shortened(repr(where))} is not a SQL condition.",
             fix="write for example where=\"age > 50 AND sex = 'F'\"; names with other characters go in double quotes.",
         )
+    _check_size(parsed[0])
     return parsed[0]
 
 
@@ -79,8 +97,14 @@ def resolve_condition(where: str | exp.Expression, engine: Engine) -> exp.Expres
         UnknownColumnError: if it names a column that does not exist.
         ParameterError: if it uses something that does not mean the same everywhere.
     """
-    condition = parse_condition(where)
-    return _Resolver(engine).truth(condition)
+    try:
+        return _Resolver(engine).truth(parse_condition(where))
+    except CloisterError:
+        raise
+    except _BROKEN:
+        raise ParameterError(
+            "where= is an expression that SQL cannot say.", fix='write the condition as text, for example "age > 50".'
+        ) from None
 
 
 class _Resolver:
@@ -100,15 +124,17 @@ class _Resolver:
 
     def truth(self, node: exp.Expression) -> exp.Expression:
         """Return a node that is true, false or unknown."""
+        _check_arguments(node)
         for kinds, handle in self._truths.items():
-            if isinstance(node, kinds):
+            if type(node) in kinds:
                 return handle(node)
         raise _refused(node)
 
     def operand(self, node: exp.Expression) -> _Typed:
         """Return a column, literal or allowed function with its type."""
-        while isinstance(node, exp.Paren):
+        while type(node) is exp.Paren:
             node = node.this
+        _check_arguments(node)
         if isinstance(node, exp.Column):
             position = self._position(node)
             return value(self._engine, position), _FAMILIES[self._engine.types[position]]
@@ -127,8 +153,8 @@ class _Resolver:
         raise _refused(node)
 
     def _connection(self, node: exp.Expression) -> exp.Expression:
-        sides = exp.paren(self.truth(node.this)), exp.paren(self.truth(node.expression))
-        return type(node)(this=sides[0], expression=sides[1])
+        kind = type(node)
+        return _balanced(kind, [self.truth(side) for side in _chain(node, kind)])
 
     def _negation(self, node: exp.Expression) -> exp.Expression:
         return exp.Not(this=exp.paren(self.truth(node.this)))
@@ -144,8 +170,9 @@ class _Resolver:
 
     def _position(self, node: exp.Column) -> int:
         name, names = node.name, self._engine.names
-        if node.table or not isinstance(node.this, exp.Identifier):
+        if not isinstance(node.this, exp.Identifier):
             raise _refused(node)
+        _check_arguments(node.this)
         if name in names:
             return names.index(name)
         folded = [position for position, known in enumerate(names) if known.lower() == name.lower()]
@@ -167,10 +194,10 @@ class _Resolver:
         return type(node)(this=left, expression=right)
 
     def _membership(self, node: exp.In) -> exp.Expression:
-        if node.args.get("query") or node.args.get("unnest") or node.args.get("field") or not node.expressions:
+        if not node.expressions:
             raise _refused(node)
         tests = [self._comparison(exp.EQ(this=node.this, expression=item)) for item in node.expressions]
-        return exp.paren(exp.or_(*tests))
+        return exp.paren(_balanced(exp.Or, tests))
 
     def _state(self, node: exp.Is) -> exp.Expression:
         tested, family = self.operand(node.this)
@@ -178,7 +205,8 @@ class _Resolver:
             case exp.Null():
                 return exp.Is(this=tested, expression=exp.Null())
             case exp.Boolean():
-                return exp.Is(this=_need(tested, family, _Family.TRUTH, node), expression=node.expression.copy())
+                truth = literal(node.expression.this, StorageType.BOOLEAN)
+                return exp.Is(this=_need(tested, family, _Family.TRUTH, node), expression=truth)
         raise _refused(node)
 
     def _likeness(self, node: exp.Like) -> exp.Expression:
@@ -189,9 +217,8 @@ class _Resolver:
             raise ParameterError(
                 f"{_quoted(node)} is not a plain pattern.", fix="use LIKE with quoted text, % and _, and no backslash."
             )
-        return exp.Like(
-            this=_need(text, family, _Family.TEXT, node), expression=literal(pattern.this, StorageType.TEXT)
-        )
+        like = exp.Like(this=_need(text, family, _Family.TEXT, node), expression=_text(pattern))
+        return exp.Not(this=exp.paren(like)) if node.args.get("negate") else like
 
     def _pair(
         self, left: _Typed, right: _Typed, node: exp.Expression
@@ -231,12 +258,12 @@ def _as_moment(side: _Typed, other: _Family) -> _Typed:
 
 def _literal(node: exp.Expression) -> _Typed | None:
     match node:
-        case exp.Boolean() | exp.Null():
-            return node.copy(), _Family.TRUTH if isinstance(node, exp.Boolean) else _Family.NULL
+        case exp.Boolean():
+            return literal(node.this, StorageType.BOOLEAN), _Family.TRUTH
+        case exp.Null():
+            return exp.Null(), _Family.NULL
         case exp.Literal():
-            if node.is_string:
-                return literal(node.this, StorageType.TEXT), _Family.TEXT
-            return _number(node.this, node), _Family.NUMBER
+            return (_text(node), _Family.TEXT) if node.is_string else (_number(node.this, node), _Family.NUMBER)
         case exp.Neg() if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return _number(f"-{node.this.this}", node), _Family.NUMBER
         case exp.Cast() if isinstance(node.this, exp.Literal) and node.this.is_string:
@@ -244,12 +271,26 @@ def _literal(node: exp.Expression) -> _Typed | None:
     return None
 
 
+def _text(node: exp.Expression) -> exp.Expression:
+    """Return a text literal that every engine can hold."""
+    text = node.this
+    if not isinstance(text, str) or "\0" in text or (not text.isascii() and _has_surrogate(text)):
+        raise ParameterError(
+            "A text in where= has a character that databases cannot hold.", fix="leave out NUL and lone surrogates."
+        )
+    return literal(text, StorageType.TEXT)
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _dated(node: exp.Cast) -> _Typed:
     """Return DATE '...' or TIMESTAMP '...' as a literal."""
     kinds = {exp.DataType.Type.DATE: _Family.DATE}
     kinds |= dict.fromkeys((exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ), _Family.TIME)
     family = kinds.get(node.to.this)
-    if family is None:
+    if type(node) is not exp.Cast or family is None or node.to.expressions:
         raise _refused(node)
     return _as_moment((node.this, _Family.TEXT), family)
 
@@ -262,7 +303,7 @@ def _number(text: str, node: exp.Expression) -> exp.Expression:
     if whole is not None and -_INT64 <= whole < _INT64:
         return literal(whole, StorageType.INTEGER)
     number = float(text)
-    if math.isinf(number):
+    if not math.isfinite(number):
         raise ParameterError(f"{_quoted(node)} is too large a number.", fix="use a number below 1e308.")
     return literal(number, StorageType.REAL)
 
@@ -289,4 +330,58 @@ def _refused(node: exp.Expression) -> ParameterError:
 
 
 def _quoted(node: exp.Expression) -> str:
-    return f'"{node.sql()}"'
+    return f'"{_shortened(node.sql())}"'
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
+
+
+def _check_size(condition: exp.Expression) -> None:
+    """Refuse what is too deep or too large; a chain of one connector is one level, whatever its length."""
+    pending = [(condition, 1)]
+    seen = 0
+    while pending:
+        node, depth = pending.pop()
+        seen += 1
+        if depth > _DEEPEST or seen > _LARGEST:
+            raise _too_large()
+        chain = type(node) if isinstance(node, exp.And | exp.Or) else None
+        pending.extend((child, depth + (type(child) is not chain)) for child in node.iter_expressions())
+
+
+def _too_large() -> ParameterError:
+    return ParameterError(
+        "The condition is too long or too deeply nested.",
+        fix=f"nest at most {_DEEPEST} levels and write IN (...) for many values; or prepare a column in the source.",
+    )
+
+
+def _check_arguments(node: exp.Expression) -> None:
+    """Refuse a node with a part that would be dropped, such as the SYMMETRIC of BETWEEN."""
+    known = _ARGUMENTS.get(type(node), {"this", "expression"})
+    if any(part for name, part in node.args.items() if name not in known):
+        raise _refused(node)
+
+
+def _chain(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
+    """Return the members of a chain of one connector, from left to right."""
+    members: list[exp.Expression] = []
+    pending = [node]
+    while pending:
+        item = pending.pop()
+        if type(item) is kind:
+            _check_arguments(item)
+            pending += [item.expression, item.this]
+        else:
+            members.append(item)
+    return members
+
+
+def _balanced(kind: type[exp.Expression], tests: list[exp.Expression]) -> exp.Expression:
+    """Return tests joined by a connector, as a tree that is shallow however many they are."""
+    if len(tests) == 1:
+        return tests[0]
+    middle = len(tests) // 2
+    sides = (_balanced(kind, tests[:middle]), _balanced(kind, tests[middle:]))
+    return kind(this=exp.paren(sides[0], copy=False), expression=exp.paren(sides[1], copy=False))
