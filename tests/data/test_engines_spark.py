@@ -33,6 +33,28 @@ def test_unusual_types_follow_the_common_rules(spark: Any) -> None:
     assert table.count("folded = 'ab'") == 0
 
 
+@pytest.mark.parametrize("sql", ["array(1)", "map('a', 1)", "struct(1)", "X'01'", "INTERVAL 1 DAY", "INTERVAL 1 MONTH"])
+def test_types_that_engines_spell_differently_are_refused(spark: Any, sql: str) -> None:
+    table = open_table(spark.sql(f"SELECT {sql} AS v, 1 AS n"))
+    assert table.count("n = 1") == 1
+    with pytest.raises(DataError, match='Column "v" holds .* engines spell differently'):
+        table.frequencies(["v"])
+
+
+def test_dates_outside_the_calendar_are_missing(spark: Any) -> None:
+    table = open_table(
+        spark.sql(
+            "SELECT day, CAST(day AS TIMESTAMP_NTZ) AS at FROM (VALUES (make_date(12000, 1, 1)), (make_date(-5, 1, 1)),"
+            " (DATE '2020-01-01')) AS v(day)"
+        )
+    )
+    found = table.frequencies(["day", "at"])
+    assert found.decoders == ((dt.date(2020, 1, 1), None), (dt.datetime(2020, 1, 1), None))
+    assert found.weights.tolist() == [1, 2]
+    assert table.count("day IS NULL AND at IS NULL") == 2
+    assert [profile.missing for profile in table.profiles()] == [2, 2]
+
+
 def test_repeated_names_are_repaired_and_the_view_is_gone_afterwards(spark: Any) -> None:
     with pytest.warns(DataWarning, match="a_2"):
         table = open_table(spark.sql("SELECT 1 AS a, 2 AS a"))

@@ -165,11 +165,17 @@ def _from_pandas(series: Any) -> Any:
 
 
 def _open_polars(frame: Any, missing: tuple[str, ...]) -> Engine:
-    if hasattr(frame, "collect"):
-        frame = frame.collect()
-    if not hasattr(frame, "get_columns"):
+    from polars.exceptions import PolarsError
+
+    if not hasattr(frame, "collect") and not hasattr(frame, "get_columns"):
         raise _unknown(frame)
-    return _over_arrow(frame.to_arrow(), missing)
+    try:
+        rows = frame.collect().to_arrow() if hasattr(frame, "collect") else frame.to_arrow()
+    except PolarsError:
+        raise DataError(
+            "Polars could not compute the data frame.", fix="check that it can be collected; cast objects to text."
+        ) from None
+    return _over_arrow(rows, missing)
 
 
 def _open_arrow(source: Any, missing: tuple[str, ...]) -> Engine:
@@ -232,25 +238,38 @@ def _open_url(url: str, name: str | None, missing: tuple[str, ...]) -> Engine:
 def _open_database(url: str, table: str, missing: tuple[str, ...]) -> Engine:
     import duckdb
 
-    from cloister.data.engines.duckdb import engine_over_connection
+    from cloister.data.engines.duckdb import connect_to_file, engine_over_connection, tables_of
 
     path = Path(unquote(urlsplit(url).path.removeprefix("/")) or ".")
     _check_readable(path)
-    *schema, last = table.split(".", 1)
-    database = exp.to_identifier(schema[0], quoted=True) if schema else None
     try:
-        connection = duckdb.connect(str(path), read_only=True)
+        connection = connect_to_file(str(path))
+        known = tables_of(connection)
     except duckdb.Error:
         raise DataError(
             f'"{path}" is not a DuckDB database that can be opened.',
             fix="check the file, and close other programs that write to it.",
         ) from None
+    schema, last = _chosen(table, known, path)
+    relation = exp.Table(this=exp.to_identifier(last, quoted=True), db=exp.to_identifier(schema, quoted=True))
     try:
-        return engine_over_connection(
-            connection, exp.Table(this=exp.to_identifier(last, quoted=True), db=database), missing=missing
-        )
+        return engine_over_connection(connection, relation, missing=missing)
     except duckdb.Error:
-        known = [str(row[0]) for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
-        raise SourceNotFoundError(
-            f'"{path}" has no table "{table}".{did_you_mean(table, known)}', fix="name a table or view of the file."
+        raise DataError(
+            f'"{table}" cannot be read from "{path}" alone.',
+            fix="if it is a view of other files, open those files, or make a table of it in the database.",
         ) from None
+
+
+def _chosen(table: str, known: list[tuple[str, str]], path: Path) -> tuple[str, str]:
+    """Return the schema and name of a table as the database spells them; a bare name is in the schema main."""
+    *schema, last = table.split(".", 1)
+    wanted = [("main", table), *((name, last) for name in schema)]
+    for candidate in wanted:
+        for one in known:
+            if tuple(map(str.lower, one)) == tuple(map(str.lower, candidate)):
+                return one
+    spelled = [name for first, second in known for name in (second, f"{first}.{second}")]
+    raise SourceNotFoundError(
+        f'"{path}" has no table "{table}".{did_you_mean(table, spelled)}', fix="name a table or view of the file."
+    )

@@ -5,7 +5,9 @@ position, so that quotes, keywords, duplicates and names that differ in case onl
 
 Decided once, for all engines: NULL and NaN are the same missing value; -0.0 equals 0.0; text is compared by code
 points, without trimming or folding; integers wider than 64 bits are text; decimals with a fraction are real numbers
-in double precision; other types (enumerations, UUIDs, JSON, lists) are their text.
+in double precision; dates and times outside the years 1 to 9999, and infinite ones, are missing; enumerations, UUIDs,
+JSON and times of day are their text. Types that engines spell differently (lists, structures, bytes, intervals) are
+refused when such a column is used; the other columns of the table are not affected.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from cloister.data.profile import StorageType
-from cloister.errors import DataWarning
+from cloister.errors import DataError, DataWarning
 
 __all__ = ["ARROW_TYPES", "Engine", "literal", "physical", "repair_names", "rows_of", "value"]
 
@@ -44,6 +46,12 @@ SQL_TYPES: dict[StorageType, str] = {
     StorageType.TEXT: "TEXT",
     StorageType.DATE: "DATE",
     StorageType.TIMESTAMP: "TIMESTAMPNTZ",
+}
+
+
+_CALENDAR: dict[StorageType, tuple[dt.date, dt.date]] = {
+    StorageType.DATE: (dt.date.min, dt.date.max),
+    StorageType.TIMESTAMP: (dt.datetime.min, dt.datetime.max),
 }
 
 
@@ -105,12 +113,30 @@ def value(engine: Engine, position: int) -> exp.Expression:
     """Return a column in which every kind of missing value is NULL."""
     column = engine.stored(position)
     match engine.types[position]:
+        case StorageType.DATE | StorageType.TIMESTAMP as storage:
+            return within_calendar(column, storage)
         case StorageType.REAL:
             return _null_if(column, [literal(math.nan, StorageType.REAL)])
         case StorageType.TEXT if engine.missing:
             return _null_if(column, [literal(marker, StorageType.TEXT) for marker in engine.missing])
         case _:
             return column
+
+
+def within_calendar(column: exp.Expression, storage: StorageType) -> exp.Expression:
+    """Return a date or time, NULL outside the years 1 to 9999: there is no counterpart elsewhere."""
+    first, last = _CALENDAR[storage]
+    reached = exp.GTE(this=column.copy(), expression=literal(first, storage))
+    passed = exp.LTE(this=column.copy(), expression=literal(last, storage))
+    return exp.Case().when(exp.And(this=reached, expression=passed), column.copy())
+
+
+def unusable(name: str, native: str) -> DataError:
+    """Return the refusal of a column whose type does not mean the same on every engine."""
+    return DataError(
+        f'Column "{name}" holds values of the type {native}, which engines spell differently.',
+        fix="convert it to text, a number, a date or a time in a view or before opening; or use other columns.",
+    )
 
 
 def literal(item: Any, storage: StorageType) -> exp.Expression:  # a Python value of the storage type

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from cloister.data.bins import Bins
-from cloister.data.engines.base import ARROW_TYPES, Engine, as_date, as_timestamp, value
+from cloister.data.engines.base import ARROW_TYPES, Engine, as_date, as_timestamp, value, within_calendar
 from cloister.data.frequency import FrequencyTable, MeasuredSums, build
 from cloister.data.measures import Measure, Sum
 from cloister.data.profile import StorageType
@@ -42,11 +42,16 @@ class Key:
         """Return the type in which the engine returns the column."""
         return pa.int64() if self.bins is not None else ARROW_TYPES[self.type]
 
-    def select(self, engine: Engine) -> exp.Expression:
+    def group(self, engine: Engine) -> exp.Expression:
         """Return what the engine groups by. Kinds of missing values are merged afterwards, among the groups."""
         if self.bins is not None:
             return self.bins.code(value(engine, self.position))
         return engine.stored(self.position)
+
+    def select(self, grouped: exp.Expression) -> exp.Expression:
+        """Return what the engine shows of a group: dates that Python can hold."""
+        is_dated = self.bins is None and self.type in (StorageType.DATE, StorageType.TIMESTAMP)
+        return within_calendar(grouped, self.type) if is_dated else grouped.copy()
 
 
 def count_groups(
@@ -88,7 +93,11 @@ def _plan(
     measures: Mapping[str, Measure],
     positions: Mapping[str, int],
 ) -> tuple[exp.Select, pa.Schema]:
-    grouped = [(f"k{number}", key.select(engine), key.arrow_type) for number, key in enumerate(keys)]
+    groups = [key.group(engine) for key in keys]
+    grouped = [
+        (f"k{number}", key.select(group), key.arrow_type)
+        for number, (key, group) in enumerate(zip(keys, groups, strict=True))
+    ]
     totals: list[tuple[str, exp.Expression, pa.DataType]] = [("n", exp.Count(this=exp.Star()), pa.int64())]
     for number, (name, measure) in enumerate(measures.items()):
         position = positions[name]
@@ -98,7 +107,7 @@ def _plan(
     if condition is not None:
         query = query.where(condition)
     if grouped:
-        query = query.group_by(*(column.copy() for _, column, _ in grouped))
+        query = query.group_by(*groups)
     return query, pa.schema([(name, kind) for name, _, kind in (*grouped, *totals)])
 
 

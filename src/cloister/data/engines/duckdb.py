@@ -10,7 +10,15 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from cloister.data.engines.base import SQL_TYPES, cast_columns, decimal_storage, physical, repair_names, rows_of
+from cloister.data.engines.base import (
+    SQL_TYPES,
+    cast_columns,
+    decimal_storage,
+    physical,
+    repair_names,
+    rows_of,
+    unusable,
+)
 from cloister.data.profile import StorageType
 from cloister.errors import DataError
 
@@ -25,6 +33,21 @@ _TYPES |= dict.fromkeys(
     ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"), StorageType.TIMESTAMP
 )
 _TYPES |= {"boolean": StorageType.BOOLEAN, "date": StorageType.DATE}
+_AS_TEXT = (
+    "varchar",
+    "json",
+    "uuid",
+    "enum(",
+    "decimal(",
+    "ubigint",
+    "hugeint",
+    "uhugeint",
+    "bignum",
+    "varint",
+    '"null"',
+)
+
+_EXTENSIONS = ("arrow.uuid", "arrow.json")
 
 _Run = Callable[[str], pa.Table]
 
@@ -61,6 +84,10 @@ class DuckDBEngine:
         column, storage, native = physical(position), self.types[position], self._native[position]
         if native == "timestamp with time zone":
             return exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC"))
+        if native not in _TYPES and native != "time" and not _is_plain(native):
+            raise unusable(self.names[position], native)
+        if storage is StorageType.TIMESTAMP and native != "timestamp":
+            return exp.TryCast(this=column, to=exp.DataType.build(SQL_TYPES[storage]))
         as_is = native in ("bigint", "double", "boolean", "varchar", "date", "timestamp")
         return column if as_is else exp.cast(column, SQL_TYPES[storage])
 
@@ -78,23 +105,53 @@ class DuckDBEngine:
             ) from None
 
 
+_CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
+
+
 def connect() -> duckdb.DuckDBPyConnection:
-    """Return an in-memory database of its own that never fetches anything from a network."""
-    return duckdb.connect(
-        ":memory:", config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    """Return an in-memory database of its own: no network, and no name that means a Python variable."""
+    return duckdb.connect(":memory:", config=_CONFIGURATION)
+
+
+def connect_to_file(path: str) -> duckdb.DuckDBPyConnection:
+    """Return a database file, for reading it and no other file."""
+    return duckdb.connect(path, read_only=True, config=_CONFIGURATION | {"enable_external_access": "false"})
+
+
+def tables_of(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    """Return the schemas and names of a database's own tables and views."""
+    found = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = current_database() AND NOT internal "
+        "UNION ALL "
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = current_database() AND NOT internal"
     )
+    return [(str(schema), str(name)) for schema, name in found.fetchall()]
 
 
 def engine_over_arrow(table: Any, *, missing: tuple[str, ...] = ()) -> DuckDBEngine:  # an Arrow table or dataset
     """Return an engine over Arrow data, without copying it."""
     names = list(table.schema.names)
+    for field in table.schema:
+        if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name not in _EXTENSIONS:
+            raise unusable(field.name, field.type.extension_name)
     if isinstance(table, pa.Table):
         table = pa.table(
             [_decoded(column) for column in table.columns], names=[f"c{position}" for position in range(len(names))]
         )
     connection = connect()
-    connection.register(_DATA, table)
-    return engine_over_connection(connection, exp.to_table(_DATA), names=names, missing=missing)
+    connection.execute("SET enable_external_access = false")
+    try:
+        connection.register(_DATA, table)
+        return engine_over_connection(connection, exp.to_table(_DATA), names=names, missing=missing)
+    except (duckdb.Error, pa.ArrowException):
+        raise DataError(
+            "The data have a column of a type that cannot be read.",
+            fix="convert its columns to text, numbers, truth values, dates or times first.",
+        ) from None
 
 
 def engine_over_connection(
@@ -135,8 +192,12 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
+def _is_plain(native: str) -> bool:
+    return native.startswith(_AS_TEXT) and (native.startswith("enum(") or not native.endswith("]"))
+
+
 def _storage_type(native: str) -> StorageType:
-    if native.startswith("decimal("):
+    if native.startswith("decimal(") and native.endswith(")"):
         precision, scale = (int(part) for part in native[len("decimal(") : -1].split(","))
         return decimal_storage(precision, scale)
     return _TYPES.get(native, StorageType.TEXT)

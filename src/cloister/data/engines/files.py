@@ -91,6 +91,7 @@ def _load(cells: exp.Select, *, width: int, kind: str) -> duckdb.DuckDBPyConnect
     _create(connection, _DATA, exp.select(*columns).from_(_CELLS), kind=kind)
     if kind == "TABLE":
         connection.execute("DROP TABLE cloister_cells")
+        connection.execute("SET enable_external_access = false")
     return connection
 
 

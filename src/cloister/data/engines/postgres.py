@@ -12,9 +12,24 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 from sqlglot import exp
 
-from cloister.data.engines.base import SQL_TYPES, cast_columns, decimal_storage, physical, repair_names, rows_of
+from cloister.data.engines.base import (
+    SQL_TYPES,
+    cast_columns,
+    decimal_storage,
+    physical,
+    repair_names,
+    rows_of,
+    unusable,
+)
 from cloister.data.profile import StorageType
-from cloister.errors import DataError, MissingExtraError, SourceNotFoundError, SourceUnreachableError, did_you_mean
+from cloister.errors import (
+    DataError,
+    MissingExtraError,
+    ParameterError,
+    SourceNotFoundError,
+    SourceUnreachableError,
+    did_you_mean,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -33,12 +48,30 @@ _TYPES = {
     1184: StorageType.TIMESTAMP,
 }
 _NUMERIC, _WITH_ZONE = 1700, 1184
-_SETTINGS = "SET LOCAL datestyle TO 'ISO'; SET LOCAL extra_float_digits TO 1; SET LOCAL client_encoding TO 'UTF8'"
+_SETTINGS = (
+    "SET LOCAL datestyle TO 'ISO'; SET LOCAL extra_float_digits TO 1; SET LOCAL client_encoding TO 'UTF8'; "
+    "SET LOCAL standard_conforming_strings TO on"
+)
+_FIND = """
+SELECT 1 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relname = %(name)s AND c.relkind IN ('r', 'v', 'm', 'f', 'p')
+AND CASE WHEN %(schema)s::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = %(schema)s END
+"""
+_UNUSABLE = """
+SELECT oid, pg_catalog.format_type(oid, NULL) FROM pg_catalog.pg_type
+WHERE oid = ANY(%s) AND (typtype IN ('c', 'r', 'm') OR typcategory IN ('A', 'G', 'V')
+OR oid IN ('bytea'::regtype, 'interval'::regtype, 'timetz'::regtype))
+"""
 
 
 def split_table(url: str) -> tuple[str, str | None]:
     """Return a database URL without its ``table`` parameter, and that parameter."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ParameterError(
+            "The address of the database is not a URL.", fix="write postgresql://user@host/database?table=name."
+        ) from None
     query = parse_qsl(parts.query, keep_blank_values=True)
     table = next((text for key, text in query if key == "table"), None)
     rest = urlencode([(key, text) for key, text in query if key != "table"])
@@ -55,7 +88,7 @@ class PostgresEngine:
         self._url = url
         self.missing = missing
         relation = _relation(table)
-        description = self._describe(relation, table)
+        description, self._unusable = self._describe(relation, table)
         self.names = repair_names(column.name for column in description)
         self._codes = [column.type_code for column in description]
         self.types = tuple(map(_storage_type, description))
@@ -67,8 +100,10 @@ class PostgresEngine:
 
     def stored(self, position: int) -> exp.Expression:
         """Return a column in its stored type; text in the collation of code points."""
-        column, storage = physical(position), self.types[position]
-        if self._codes[position] == _WITH_ZONE:
+        column, storage, code = physical(position), self.types[position], self._codes[position]
+        if code in self._unusable:
+            raise unusable(self.names[position], self._unusable[code])
+        if code == _WITH_ZONE:
             return exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC"))
         converted = exp.cast(column, SQL_TYPES[storage])
         if storage is StorageType.TEXT:
@@ -82,7 +117,7 @@ class PostgresEngine:
             return cast_columns(_parse(self._copy(sql), schema), schema)
         except pa.ArrowException:
             raise DataError(
-                "The table holds values that have no counterpart elsewhere, such as infinite dates.",
+                "The table holds values that have no counterpart elsewhere.",
                 fix="leave them out in a view, and open the view.",
             ) from None
 
@@ -94,20 +129,29 @@ class PostgresEngine:
                 received.write(block)
         return received.getvalue()
 
-    def _describe(self, relation: exp.Table, table: str) -> list[Any]:
+    def _describe(self, relation: exp.Table, table: str) -> tuple[list[Any], dict[int, str]]:
+        """Return the columns, and the names of those of their types that are refused."""
         psycopg = _driver()
         sql = exp.select("*").from_(relation).limit(0).sql(dialect=self.dialect, identify=True)
         try:
             with _reading(self._url, guard=False) as cursor:
-                return list(cursor.execute(sql).description or ())
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-            raise SourceNotFoundError(
-                f'The database has no table "{table}".{did_you_mean(table, self._tables())}',
-                fix="name a table or view as it is spelled there, with its schema: ?table=clinic.visits.",
-            ) from None
+                named = {"name": relation.name, "schema": relation.db or None}
+                if cursor.execute(_FIND, named).fetchone() is None:
+                    raise SourceNotFoundError(
+                        f'The database has no table "{table}".{did_you_mean(table, self._tables())}',
+                        fix="name a table or view as it is spelled there, with its schema: ?table=clinic.visits.",
+                    )
+                description = list(cursor.execute(sql).description or ())
+                codes = [column.type_code for column in description]
+                return description, dict(cursor.execute(_UNUSABLE, [codes]).fetchall())
         except psycopg.errors.InsufficientPrivilege:
             raise DataError(
                 f'This account may not read "{table}".', fix="ask the database's owner for the right to select from it."
+            ) from None
+        except (psycopg.Error, UnicodeError):
+            raise DataError(
+                f'The database could not say what "{table}" holds.',
+                fix="check that the name is spelled as there, and that selecting from it works for this account.",
             ) from None
 
     def _tables(self) -> list[str]:
@@ -139,19 +183,19 @@ def _reading(url: str, *, guard: bool = True) -> Iterator[psycopg.Cursor[Any]]:
             f"The database at {_place(url)} does not answer, or refuses this account.",
             fix="check host, port, database name and password, and that the server runs.",
         ) from None
-    with connection:
-        connection.read_only = True
-        try:
+    try:
+        with connection:
+            connection.read_only = True
             with connection.cursor() as cursor:
                 cursor.execute(_SETTINGS)
                 yield cursor
-        except psycopg.Error:
-            if not guard:
-                raise
-            raise DataError(
-                "The database stopped answering or refused the query.",
-                fix="try again; if it persists, check the server's log for the time of this query.",
-            ) from None
+    except (psycopg.Error, UnicodeError):
+        if not guard:
+            raise
+        raise DataError(
+            "The database stopped answering or refused the query.",
+            fix="try again; if it persists, check the server's log for the time of this query.",
+        ) from None
 
 
 def _place(url: str) -> str:

@@ -11,7 +11,15 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from cloister.data.engines.base import SQL_TYPES, cast_columns, decimal_storage, physical, repair_names, rows_of
+from cloister.data.engines.base import (
+    SQL_TYPES,
+    cast_columns,
+    decimal_storage,
+    physical,
+    repair_names,
+    rows_of,
+    unusable,
+)
 from cloister.data.profile import StorageType
 from cloister.errors import DataError, MissingExtraError
 
@@ -30,6 +38,7 @@ _TYPES = {
     "timestamp": StorageType.TIMESTAMP,
     "timestamp_ntz": StorageType.TIMESTAMP,
 }
+_AS_TEXT = ("string", "char(", "varchar(", "decimal", "time(", "void")
 _AS_IS = ("bigint", "double", "boolean", "string", "date", "timestamp_ntz")
 
 
@@ -61,6 +70,8 @@ class SparkEngine:
     def stored(self, position: int) -> exp.Expression:
         """Return a column in its stored type; text in the collation of code points."""
         column, native = physical(position), self._native[position]
+        if native not in _TYPES and not native.startswith(_AS_TEXT):
+            raise unusable(self.names[position], native)
         if native.startswith("string collate"):
             return exp.Collate(this=column, expression=exp.to_identifier("UTF8_BINARY"))
         return column if native in _AS_IS else exp.cast(column, SQL_TYPES[self.types[position]])
