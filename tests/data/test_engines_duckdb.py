@@ -147,6 +147,15 @@ def test_periods_intervals_and_durations_of_pandas_are_refused() -> None:
         open_table(pd.DataFrame({"wait": pd.to_timedelta([1, 2], unit="s")})).frequencies(["wait"])
 
 
+def test_damaged_text_is_not_quoted() -> None:
+    offsets = pa.array([0, 3], pa.int32()).buffers()[1]
+    damaged = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"S\xffE")])
+    table = open_table(pa.table({"word": damaged}))
+    for use in (lambda: table.frequencies(["word"]), table.profiles, table.to_arrow):
+        with pytest.raises(DataError, match="could not be read to its end"):
+            use()
+
+
 def test_what_polars_says_is_withheld() -> None:
     frame = pl.LazyFrame({"word": ["SECRET"]}).select(pl.col("word").cast(pl.Int64))
     with pytest.raises(DataError, match="Polars could not compute") as caught:

@@ -183,8 +183,10 @@ def repair_names(raw: Iterable[object]) -> tuple[str, ...]:
 
 
 def cast_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a result in the names and types that were asked for."""
-    return table.rename_columns(schema.names).cast(schema)
+    """Return a result in the names and types that were asked for; damaged text is an Arrow error."""
+    result = table.rename_columns(schema.names).cast(schema)
+    result.validate(full=True)
+    return result
 
 
 def as_date(text: str) -> dt.date | None:
