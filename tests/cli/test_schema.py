@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from cloister.cli import app
@@ -47,12 +48,60 @@ def test_infer_prints_json_only(data: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_infer_overwrites_only_when_told(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = data.parent / "schema.yaml"
-    mine.write_text("my careful work", encoding="utf-8")
+    mine.write_text("columns: # my careful work", encoding="utf-8")
     assert app.run(["schema", "infer", "visits.csv"]) == 2
     assert "Fix: choose another name with -o, or replace it with --force." in capsys.readouterr().err
-    assert mine.read_text("utf-8") == "my careful work"
+    assert mine.read_text("utf-8") == "columns: # my careful work"
     assert app.run(["schema", "infer", "visits.csv", "--force"]) == 0
-    assert "columns:" in mine.read_text("utf-8")
+    assert "visit_id:" in mine.read_text("utf-8")
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("visits.csv", "visits.csv"),
+        ("visits.csv", "./sub/../visits.csv"),
+        ("*.csv", "visits.csv"),
+        ("visits.csv", "link.yaml"),
+        ("visits.csv", "hard.yaml"),
+        ("link.csv", "visits.csv"),
+    ],
+)
+def test_infer_never_replaces_the_data(
+    source: str, target: str, force: list[str], data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data.parent / "sub").mkdir()
+    (data.parent / "link.yaml").symlink_to(data)
+    (data.parent / "hard.yaml").hardlink_to(data)
+    (data.parent / "link.csv").symlink_to(data)
+    assert app.run(["schema", "infer", source, "-o", target, *force]) == 2
+    assert "is the data itself" in capsys.readouterr().err
+    assert data.read_text("utf-8") == ROWS
+    assert (data.parent / "link.yaml").is_symlink()
+
+
+@pytest.mark.parametrize("content", [b"name,columns:\nx,1\n", b"\xff\xfe\x00", b"my essay"])
+def test_infer_never_replaces_what_is_no_schema(content: bytes, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = data.parent / "other.txt"
+    other.write_bytes(content)
+    assert app.run(["schema", "infer", "visits.csv", "-o", "other.txt", "--force"]) == 2
+    assert "is no schema" in capsys.readouterr().err
+    assert other.read_bytes() == content
+
+
+def test_infer_replaces_an_empty_file_when_told(data: Path) -> None:
+    (data.parent / "schema.yaml").touch()
+    assert app.run(["schema", "infer", "visits.csv", "--force"]) == 0
+
+
+def test_the_file_of_a_duckdb_database_is_data_too(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with duckdb.connect("store.duckdb") as connection:
+        connection.execute("CREATE TABLE visits AS SELECT 1 AS age")
+    url = "duckdb:///store.duckdb?table=visits"
+    assert app.run(["schema", "infer", url, "-o", "store.duckdb", "--force"]) == 2
+    assert "is the data itself" in capsys.readouterr().err
+    assert app.run(["schema", "infer", url]) == 0
 
 
 def test_infer_wants_an_existing_folder(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

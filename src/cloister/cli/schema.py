@@ -43,7 +43,7 @@ def infer(output: Output, *, data: str, target: str, force: bool) -> None:
     from cloister.data.schema import Schema
     from cloister.data.sources import open_table
 
-    _check_target(Path(target), force=force)
+    _check_target(Path(target), data, force=force)
     with output.progress("Looking at every column"):
         proposal = Schema.infer(open_table(data))
     proposal.write(target, overwrite=force)
@@ -71,11 +71,24 @@ def check(output: Output, *, file: str, data: str | None) -> int:
     return 0 if report.ok else FAILED
 
 
-def _check_target(target: Path, *, force: bool) -> None:
-    if target.exists() and not force:
-        raise ParameterError(
-            f'"{target}" is already there.', fix="choose another name with -o, or replace it with --force."
-        )
+def _check_target(target: Path, data: str, *, force: bool) -> None:
+    from cloister.data.schema_file import looks_like_schema
+    from cloister.data.sources import files_of
+
+    if target.exists():
+        if any(source.exists() and target.samefile(source) for source in files_of(data)):
+            raise ParameterError(
+                f'"{target}" is the data itself; the schema would replace it.', fix="choose another name with -o."
+            )
+        if not force:
+            raise ParameterError(
+                f'"{target}" is already there.', fix="choose another name with -o, or replace it with --force."
+            )
+        if not looks_like_schema(target):
+            raise ParameterError(
+                f'"{target}" is there and is no schema, so it is not replaced.',
+                fix="choose another name with -o, or move that file away first.",
+            )
     if not target.absolute().parent.is_dir():
         raise ParameterError(
             f'The folder "{target.parent}" is not there.', fix="make the folder first, or choose another name with -o."

@@ -16,7 +16,7 @@ from cloister.data.engines.files import CSV_ENDINGS, PARQUET_ENDINGS, engine_ove
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SourceNotFoundError, did_you_mean
 
-__all__ = ["open_table"]
+__all__ = ["files_of", "open_table"]
 
 _GLOB = frozenset("*?[")
 
@@ -55,6 +55,13 @@ def open_table(
     else:
         engine = _open_object(source, markers)
     return Table(engine, schema=_read_schema(schema))
+
+
+def files_of(source: str) -> list[Path]:
+    """Return the files that a path, a pattern or a ``duckdb:`` URL stands for; none for other databases."""
+    if "://" not in source:
+        return _find(source)
+    return [_database_path(source)] if urlsplit(source).scheme == "duckdb" else []
 
 
 def _read_schema(schema: Any) -> Any:
@@ -229,12 +236,16 @@ def _open_url(url: str, name: str | None, missing: tuple[str, ...]) -> Engine:
     )
 
 
+def _database_path(url: str) -> Path:
+    return Path(unquote(urlsplit(url).path.removeprefix("/")) or ".")
+
+
 def _open_database(url: str, table: str, missing: tuple[str, ...]) -> Engine:
     import duckdb
 
     from cloister.data.engines.duckdb import engine_over_connection
 
-    path = Path(unquote(urlsplit(url).path.removeprefix("/")) or ".")
+    path = _database_path(url)
     _check_readable(path)
     *schema, last = table.split(".", 1)
     database = exp.to_identifier(schema[0], quoted=True) if schema else None
