@@ -38,7 +38,7 @@ def open_table(
         schema: a `Schema` or the path of a schema file.
         name: the table's name in a database, instead of ``?table=``.
         missing: texts that stand for a missing value, such as ``("?", "NA")``.
-        encoding: of a CSV file: utf-8 (the default), latin-1 or utf-16.
+        encoding: of a CSV file: utf-8 (the default), latin-1, cp1252 or utf-16.
 
     Raises:
         SourceNotFoundError: if there is no such file, table or server.
@@ -148,7 +148,7 @@ def _open_object(source: Any, missing: tuple[str, ...]) -> Engine:
 
 def _unknown(source: Any) -> ParameterTypeError:
     return ParameterTypeError(
-        f"A {type(source).__name__} is not a table.",
+        f"This is not a table but of type {type(source).__name__}.",
         fix="give a path, a pandas, polars or Spark data frame, Arrow data, a DuckDB relation or a database URL.",
     )
 
