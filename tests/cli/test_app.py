@@ -43,6 +43,36 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert __version__ in capsys.readouterr().out
 
 
+def test_version_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["--version", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"schema": "cloister.version/1", "version": __version__}
+
+
+@pytest.mark.parametrize(("typed", "meant"), [(["schem"], "schema"), (["ledger", "verfy"], "verify")])
+def test_a_near_command_is_named(typed: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(typed) == 2
+    assert f'Did you mean "{meant}"?' in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")  # noqa: PTH110
+def test_output_that_cannot_be_written_is_told() -> None:
+    script = "from cloister.cli import app; app.main(['--help'])"
+    with open("/dev/full", "w", encoding="utf-8") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [sys.executable, "-c", script], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == failures.FAILED
+    assert "The output could not be written: No space left on device." in done.stderr
+    assert "bug" not in done.stderr
+
+
+def test_advice_names_options() -> None:
+    assert (
+        failures.on_command_line('give missing=("?", "NA"), encoding="utf-8".')
+        == 'give --missing "?", --encoding utf-8.'
+    )
+
+
 def test_version_loads_no_heavy_package() -> None:
     code = (
         "import sys; from cloister.cli import app; app.run(['--version']);"
@@ -207,6 +237,12 @@ def test_warnings_of_cloister_are_notes(with_command: Callable[..., None], capsy
     with_command(warn)
     assert app.run(["try"]) == 0
     assert capsys.readouterr().err == "Note: two columns share a name.\n"
+    assert app.run(["try", "--json"]) == 0
+    assert json.loads(capsys.readouterr().err) == {
+        "schema": "cloister.note/1",
+        "note": "DataWarning",
+        "text": "two columns share a name.",
+    }
 
 
 def test_json_is_recognized_before_the_stop_sign_only() -> None:

@@ -16,6 +16,7 @@ import click
 from cloister import _version
 from cloister.cli import failures
 from cloister.cli.commands import LazyGroup, Noun
+from cloister.cli.output import Output
 
 _NOUNS = {
     "demo": Noun("cloister.cli.demo", "demo", "A first private answer on example data, explained."),
@@ -47,7 +48,10 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default")
-            warnings.showwarning = failures.show_warning
+            warnings.showwarning = failures.warning_printer(as_json=as_json)
+            if sorted(arguments) == ["--json", "--version"]:
+                Output(as_json=True).document({"schema": "cloister.version/1", "version": _version.__version__})
+                return 0
             with cloister.make_context("cloister", list(arguments)) as context:
                 code = cloister.invoke(context)
             sys.stdout.flush()
