@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -64,6 +65,13 @@ def test_output_that_cannot_be_written_is_told() -> None:
     assert done.returncode == failures.FAILED
     assert "The output could not be written: No space left on device." in done.stderr
     assert "bug" not in done.stderr
+
+
+def test_only_a_failed_write_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert failures.report(OSError(errno.ENOSPC, "No space left on device"), as_json=True) == failures.FAILED
+    assert "could not be written" in json.loads(capsys.readouterr().err)["problem"]
+    assert failures.report(OSError(errno.ECONNRESET, "reset"), as_json=True) == failures.FAILED
+    assert "bug in cloister" in json.loads(capsys.readouterr().err)["problem"]
 
 
 def test_advice_names_options() -> None:

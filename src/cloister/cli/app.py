@@ -49,15 +49,21 @@ def run(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             warnings.showwarning = failures.warning_printer(as_json=as_json)
-            if sorted(arguments) == ["--json", "--version"]:
-                Output(as_json=True).document({"schema": "cloister.version/1", "version": _version.__version__})
-                return 0
-            with cloister.make_context("cloister", list(arguments)) as context:
-                code = cloister.invoke(context)
+            code = _print_version() if sorted(arguments) == ["--json", "--version"] else _invoke(arguments)
             sys.stdout.flush()
     except BaseException as problem:  # noqa: BLE001  # the last place that can turn a failure into a sentence
         return failures.report(problem, as_json=as_json)
     return _exit_code(code)
+
+
+def _invoke(arguments: Sequence[str]) -> Any:  # whatever the command returned
+    with cloister.make_context("cloister", list(arguments)) as context:
+        return cloister.invoke(context)
+
+
+def _print_version() -> int:
+    Output(as_json=True).document({"schema": "cloister.version/1", "version": _version.__version__})
+    return 0
 
 
 def _exit_code(answer: Any) -> int:  # whatever the command returned
