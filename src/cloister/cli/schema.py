@@ -123,7 +123,7 @@ def _show_proposal(output: Output, proposal: Schema, target: str, check_again: s
     output.say("1. Read the file. Correct roles and kinds that are wrong.")
     output.say("2. Replace bounds and categories by what is known without looking at the data,")
     output.say("   such as a form's choices or the range of human ages.")
-    output.say('3. Delete the "guessed" line of each column that you stand behind.')
+    output.say('3. Delete the "guessed" and "evidence" lines of each column that you stand behind.')
     output.say(f"4. Run: {check_again}")
 
 

@@ -46,7 +46,7 @@ _HEADER = "# What is stated about each column. Roles: identifier, quasi, sensiti
 _GUESS_HEADER = (
     "# Facts listed under guessed were read from the data. Until they are replaced or confirmed, this file shows\n"
     "# values of the data: keep it as private as the data. Replace them by what is known without looking, then\n"
-    "# delete the guessed line.\n"
+    "# delete the guessed and evidence lines.\n"
 )
 
 
