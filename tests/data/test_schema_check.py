@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import pytest
@@ -200,3 +200,19 @@ def test_every_finding_says_what_to_write_in_the_file() -> None:
     assert any('delete "bounds" from the "guessed" line' in finding.in_file for finding in findings)
     assert all(finding.in_file and "schema." not in finding.in_file for finding in findings)
     assert findings[0].to_dict()["in_file"] == findings[0].in_file
+
+
+@pytest.mark.parametrize(
+    ("bounds", "outside"),
+    [
+        (("2020-01-01", "2020-12-31"), True),
+        (("2020-01-01", "2021-05-05"), False),
+        (("2020-01-01T00:00:00", "2021-05-05T00:00:00"), True),
+        (("2020-01-01T00:00:00+00:00", "2021-01-01T00:00:00+00:00"), False),
+    ],
+)
+def test_times_are_compared_with_days(bounds: Any, outside: bool) -> None:
+    schema = Schema([Column(name="seen", role=Role.SENSITIVE, kind=Kind.DATETIME, bounds=bounds)])
+    first, last = datetime(2020, 3, 1, 12), datetime(2021, 5, 5, 12)  # stored without a zone
+    report = schema.check(Example(profile("seen", kind=StorageType.TIMESTAMP, minimum=first, maximum=last)))
+    assert bool(report.findings) is outside

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -266,6 +267,8 @@ def _exceeds(column: Column, profile: ColumnProfile) -> bool:
     read = clean_moment if column.kind is Kind.DATETIME else exact.number
     try:
         low, high = (read(end) for end in (profile.minimum, profile.maximum))
+        if isinstance(low, datetime) and not isinstance(column.bounds[0], datetime):
+            low, high = low.date(), high.date()  # type: ignore[union-attr]  # both are of the column's type
         return bool(low < column.bounds[0] or high > column.bounds[1])  # type: ignore[operator]  # same scale by kind
     except (CloisterError, TypeError):
         return False
