@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -41,6 +42,43 @@ def _raise(problem: BaseException) -> Callable[[], object]:
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["--version"]) == 0
     assert __version__ in capsys.readouterr().out
+
+
+def test_version_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["--version", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"schema": "cloister.version/1", "version": __version__}
+
+
+@pytest.mark.parametrize(("typed", "meant"), [(["schem"], "schema"), (["ledger", "verfy"], "verify")])
+def test_a_near_command_is_named(typed: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(typed) == 2
+    assert f'Did you mean "{meant}"?' in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")  # noqa: PTH110
+def test_output_that_cannot_be_written_is_told() -> None:
+    script = "from cloister.cli import app; app.main(['--help'])"
+    with open("/dev/full", "w", encoding="utf-8") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [sys.executable, "-c", script], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == failures.FAILED
+    assert "The output could not be written: No space left on device." in done.stderr
+    assert "bug" not in done.stderr
+
+
+def test_only_a_failed_write_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert failures.report(OSError(errno.ENOSPC, "No space left on device"), as_json=True) == failures.FAILED
+    assert "could not be written" in json.loads(capsys.readouterr().err)["problem"]
+    assert failures.report(OSError(errno.ECONNRESET, "reset"), as_json=True) == failures.FAILED
+    assert "bug in cloister" in json.loads(capsys.readouterr().err)["problem"]
+
+
+def test_advice_names_options() -> None:
+    assert (
+        failures.on_command_line('give missing=("?", "NA"), encoding="utf-8".')
+        == 'give --missing "?", --encoding utf-8.'
+    )
 
 
 def test_version_loads_no_heavy_package() -> None:
@@ -207,6 +245,12 @@ def test_warnings_of_cloister_are_notes(with_command: Callable[..., None], capsy
     with_command(warn)
     assert app.run(["try"]) == 0
     assert capsys.readouterr().err == "Note: two columns share a name.\n"
+    assert app.run(["try", "--json"]) == 0
+    assert json.loads(capsys.readouterr().err) == {
+        "schema": "cloister.note/1",
+        "note": "DataWarning",
+        "text": "two columns share a name.",
+    }
 
 
 def test_json_is_recognized_before_the_stop_sign_only() -> None:

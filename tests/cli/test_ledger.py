@@ -9,6 +9,7 @@ import pytest
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import open_ledger
 from cloister.cli import app
+from cloister.errors import LedgerUnreachableError
 
 URL = "sqlite:///budget.db"
 
@@ -58,7 +59,10 @@ def test_show_one_dataset_as_json(book: Path, capsys: pytest.CaptureFixture[str]
 
 def test_an_unknown_dataset_is_misuse(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["ledger", "show", URL, "--dataset", "hospitel"]) == 2
-    assert "Fix: " in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert 'Did you mean "hospital"?' in shown
+    assert "Fix: name one that it has: hospital, school" in shown
+    assert "open_account(" not in shown
 
 
 def test_an_empty_ledger_says_so(
@@ -77,8 +81,10 @@ def test_looking_at_a_ledger_that_is_not_there_makes_none(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert app.run(["ledger", verb, URL]) in {1, 2}
-    assert "Fix: " in capsys.readouterr().err
+    assert app.run(["ledger", verb, URL]) == 2
+    shown = capsys.readouterr().err
+    assert 'There is no ledger file "budget.db"' in shown
+    assert "create=True" not in shown
     assert list(tmp_path.iterdir()) == []
 
 
@@ -100,6 +106,57 @@ def test_verify_an_honest_ledger(book: Path, capsys: pytest.CaptureFixture[str])
 def test_verify_finds_a_head_that_was_cut_off(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["ledger", "verify", URL, "--head", f"hospital={'f' * 64}"]) == 1
     assert "Fix: " in capsys.readouterr().err
+
+
+def test_typing_mistakes_in_a_head_are_misuse(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["ledger", "verify", URL, "--head", "hospital=3f9a"]) == 2
+    assert "copy it whole" in capsys.readouterr().err
+    assert app.run(["ledger", "verify", URL, "--head", f"hospitl={'f' * 64}"]) == 2
+    assert 'Did you mean "hospital"?' in capsys.readouterr().err
+
+
+def test_a_noted_dataset_that_is_gone_is_damage(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["ledger", "verify", URL, "--head", f"prison={'f' * 64}", "--json"]) == 1
+    assert json.loads(capsys.readouterr().err)["error"] == "LedgerDamagedError"
+
+
+def test_a_digest_is_whole_on_a_line_of_its_own(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["ledger", "verify", URL]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    with open_ledger(URL) as ledger:
+        assert lines[lines.index("hospital: 3 entries. Digest:") + 1] == f"  {ledger.head('hospital')}"
+
+
+def test_a_path_becomes_an_address(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["ledger", "show", str(book)]) == 2
+    assert f"Fix: write sqlite:///{book}" in capsys.readouterr().err
+
+
+def test_a_near_file_is_named(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["ledger", "show", "sqlite:///budgt.db"]) == 2
+    assert 'Did you mean "budget.db"?' in capsys.readouterr().err
+    assert app.run(["ledger", "show", "sqlite:///nowhere/budget.db"]) == 2
+
+
+@pytest.mark.parametrize(("fix", "code"), [("open it with create=True.", 2), ("start the server.", 1)])
+def test_a_database_without_a_ledger_is_misuse_and_a_silent_one_is_not(
+    fix: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(url: str, *, create: bool) -> None:
+        raise LedgerUnreachableError("There is no ledger here.", fix=fix)
+
+    monkeypatch.setattr("cloister.accounting.ledger.open_ledger", refuse)
+    assert app.run(["ledger", "show", "postgresql://host/db"]) == code
+    assert "create=True" not in capsys.readouterr().err
+
+
+def test_an_empty_ledger_has_no_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    open_ledger(URL).close()
+    assert app.run(["ledger", "show", URL, "--dataset", "hospital"]) == 2
+    assert "nothing was opened in it yet" in capsys.readouterr().err
 
 
 def test_verify_wants_heads_with_their_dataset(book: Path, capsys: pytest.CaptureFixture[str]) -> None:

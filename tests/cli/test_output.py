@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
-from cloister.cli.output import Output, plain_table
+from cloister.cli.output import Output, plain_table, program
 
 
 def _pretend_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,3 +49,21 @@ def test_a_terminal_gets_tables_and_no_markup_is_read_from_the_data(
 
 def test_a_table_without_rows_has_its_heading() -> None:
     assert plain_table(["a", "bc"], []) == "a  bc"
+
+
+@pytest.mark.parametrize(
+    ("found", "beside", "inside"), [(True, True, True), (False, True, True), (False, True, False), (False, False, True)]
+)
+def test_the_program_is_named_as_it_can_be_called(
+    found: bool, beside: bool, inside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    if beside:
+        (folder / "cloister").touch()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path if inside else tmp_path / "elsewhere")
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    monkeypatch.setattr("shutil.which", lambda name: "/usr/bin/cloister" if found else None)
+    expected = "cloister" if found or not beside else "bin/cloister" if inside else str(folder / "cloister")
+    assert program() == expected

@@ -82,3 +82,12 @@ def test_values_that_are_no_numbers_do_not_disturb_intervals() -> None:
     with pytest.warns(DataWarning):
         hierarchy = Hierarchy.parse("4;0-3;*\n?;0-3;*\n1;0-3;*\n")
     assert hierarchy.levels[1] == ("1-4",)
+
+
+def test_commas_instead_of_semicolons_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "age.csv"
+    path.write_text("39,30-39,*\n40,40-49,*\n", encoding="utf-8")
+    with pytest.raises(HierarchyError, match="has commas") as caught:
+        Hierarchy.read_csv(path)
+    assert '"39;30-39;*"' in caught.value.fix
+    assert Hierarchy.parse("a, b;c\nd, e;c\n").leaves == ("a, b", "d, e")

@@ -9,7 +9,7 @@ from cloister.data.columns import Column, Kind, Role
 from cloister.data.inference import infer_schema
 from cloister.data.profile import ColumnProfile, StorageType
 from cloister.data.schema import Schema
-from cloister.errors import UnconfirmedSchemaError
+from cloister.errors import DataWarning, ParameterTypeError, UnconfirmedSchemaError
 
 
 def profile(name: str, kind: StorageType, values: list[Any], **facts: Any) -> ColumnProfile:
@@ -150,3 +150,41 @@ def test_categories_are_proposed_only_when_all_are_known() -> None:
     many = [f"c{number}" for number in range(201)] * 2
     assert infer("color", StorageType.TEXT, many).categories is None
     assert infer("flag", StorageType.BOOLEAN, [True]).categories == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("values", "hint"),
+    [
+        (["1,5", "2,25", "1.234,5", "##"], "numbers with commas"),
+        (["1,234", "5,678.50"], "numbers with commas"),
+        (["31.12.2020", "01.02.2021"], "day first"),
+        (["31/12/2020", "1/2/21"], "day first"),
+        (["$5", "$1,234.50", ""], "currency"),
+        (["12,50 €", "7 EUR"], "currency"),
+    ],
+)
+def test_numbers_and_dates_that_are_spelled_oddly_get_a_hint(values: list[str], hint: str) -> None:
+    column = infer("amount", StorageType.TEXT, values)
+    assert hint in column.evidence
+    assert not any(value in column.evidence for value in values if value)
+
+
+def test_texts_get_no_hint() -> None:
+    assert "looks like" not in infer("city", StorageType.TEXT, ["Bern", "Rome, Italy", "5"] * 2).evidence
+    assert "looks like" not in infer("city", StorageType.TEXT, []).evidence
+
+
+def test_a_path_is_not_a_table() -> None:
+    with pytest.raises(ParameterTypeError, match=r"Fix: open it first.*open_table"):
+        Schema.infer("adult.csv")  # type: ignore[arg-type]
+    with pytest.raises(ParameterTypeError, match="open it first"):
+        Schema([Column(name="a")]).check("adult.csv")  # type: ignore[arg-type]
+
+
+def test_a_table_without_rows_is_told() -> None:
+    class Empty:
+        def profiles(self) -> list[ColumnProfile]:
+            return [profile("age", StorageType.TEXT, [])]
+
+    with pytest.warns(DataWarning, match="has no rows"):
+        assert list(Schema.infer(Empty())) == ["age"]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import pytest
@@ -141,7 +141,6 @@ def test_data_outside_the_domain_is_told_without_values() -> None:
     assert "outside its bounds" in only(numeric, Example(profile("pay", kind=real, minimum=1.0, maximum=77.0)))[1]
     assert numeric.check(Example(profile("pay", kind=real, minimum=1.0, maximum=7.0))).findings == ()
     assert numeric.check(Example(profile("pay", kind=real))).findings == ()
-    assert numeric.check(Example(profile("pay", minimum="a", maximum="b"))).findings == ()
     days = Schema([Column(name="day", role=Role.SENSITIVE, kind=Kind.DATETIME, bounds=("2020-01-01", "2020-12-31"))])  # type: ignore[arg-type]
     early = Example(profile("day", kind=StorageType.DATE, minimum=date(2019, 1, 1), maximum=date(2020, 5, 5)))
     assert "outside its bounds" in only(days, early)[1]
@@ -157,3 +156,63 @@ def test_a_hierarchy_that_does_not_cover_the_data_is_an_error() -> None:
     assert found[0] is Severity.ERROR
     assert "does not cover" in found[1]
     assert "secret" not in " ".join(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds", "storage", "right"),
+    [
+        ("numeric", (0, 5), StorageType.TEXT, "nominal"),
+        ("numeric", (0, 5), StorageType.BOOLEAN, "nominal"),
+        ("numeric", (0, 5), StorageType.DATE, "datetime"),
+        ("ordinal", (0, 5), StorageType.TEXT, "nominal"),
+        ("datetime", ("2020-01-01", "2021-01-01"), StorageType.INTEGER, "numeric"),
+    ],
+)
+def test_a_kind_that_the_table_contradicts_is_an_error(
+    kind: str, bounds: Any, storage: StorageType, right: str
+) -> None:
+    schema = Schema([Column(name="sex", role=Role.SENSITIVE, kind=kind, bounds=bounds)])  # type: ignore[arg-type]
+    severity, sentence, fix = only(schema, Example(profile("sex", kind=storage)))
+    assert severity is Severity.ERROR
+    assert f"is called {kind}, but the table holds it as {storage}" in sentence
+    assert f'schema.with_kind("sex", "{right}")' in fix
+    assert f'"kind: {right}"' in schema.check(Example(profile("sex", kind=storage))).findings[0].in_file
+
+
+def test_a_column_without_values_contradicts_nothing() -> None:
+    schema = Schema([Column(name="pay", role=Role.SENSITIVE, kind=Kind.NUMERIC, bounds=(0, 5))])  # type: ignore[arg-type]
+    assert schema.check(Example(profile("pay", missing=100))).findings == ()
+
+
+def test_evidence_that_still_names_the_data_is_a_warning() -> None:
+    draft = Schema.infer(Example(profile("age", 30, 40, kind=StorageType.INTEGER, minimum=30, maximum=40)))
+    plain = draft.to_dict()
+    del plain["columns"]["age"]["guessed"]
+    found = Schema.from_dict(plain).check().findings
+    assert any("names the data as their source" in finding.sentence for finding in found)
+    assert not any("source" in finding.sentence for finding in draft.with_bounds("age", (0, 110)).check().findings)
+    assert not any("source" in finding.sentence for finding in draft.confirm().check().findings)
+
+
+def test_every_finding_says_what_to_write_in_the_file() -> None:
+    column = Column(name="pay", kind=Kind.NUMERIC, bounds=(0, 5), guessed=frozenset({"bounds", "role"}))  # type: ignore[arg-type]
+    findings = Schema([column]).check(Example(profile("age", 1))).findings
+    assert any('delete "bounds" from the "guessed" line' in finding.in_file for finding in findings)
+    assert all(finding.in_file and "schema." not in finding.in_file for finding in findings)
+    assert findings[0].to_dict()["in_file"] == findings[0].in_file
+
+
+@pytest.mark.parametrize(
+    ("bounds", "outside"),
+    [
+        (("2020-01-01", "2020-12-31"), True),
+        (("2020-01-01", "2021-05-05"), False),
+        (("2020-01-01T00:00:00", "2021-05-05T00:00:00"), True),
+        (("2020-01-01T00:00:00+00:00", "2021-01-01T00:00:00+00:00"), False),
+    ],
+)
+def test_times_are_compared_with_days(bounds: Any, outside: bool) -> None:
+    schema = Schema([Column(name="seen", role=Role.SENSITIVE, kind=Kind.DATETIME, bounds=bounds)])
+    first, last = datetime(2020, 3, 1, 12), datetime(2021, 5, 5, 12)  # stored without a zone
+    report = schema.check(Example(profile("seen", kind=StorageType.TIMESTAMP, minimum=first, maximum=last)))
+    assert bool(report.findings) is outside

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.core.random import SeededRandomSource
-from cloister.data.engines import files
+from cloister.data.engines import csv_errors, files
 from cloister.data.measures import Sum
 from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
@@ -155,6 +155,19 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
         ("latin.csv", b"a,b\n1,SECR\xe9T\n", "is not UTF-8 text", 'encoding="latin-1"'),
         ("header.csv", b"a,SECR\xe9T\n1,2\n", "is not UTF-8 text", 'encoding="latin-1"'),
         ("open.csv", b'a,b\n1,"SECRET\n', "never closed", "close it"),
+        ("after.csv", b'a,b\n1,"2"SECRET\n', "quote in the wrong place", "the whole cell"),
+        ("mixed.csv", b"a,b\r\n1,2\n3,SECRET\r\n", "in one way and some in another", "line ends"),
+        ("mixed.csv", b'a,b\n1,"2\r\n3"\r\n3,SECRET\n', "in one way and some in another", "line ends"),
+        ("long.csv", b"a,b\n1,SECRET" + b"x" * 2_100_000 + b"\n3,4\n", "line 2, is longer", "shorten"),
+        ("wide.csv", b"SECRET" * 50_000 + b",b\n1,2\n", "far too long", "header line"),
+        ("huge.csv", b"SECRET" * 200_000 + b",b\n1,2\n", "far too long", "header line"),
+        ("excel.csv", b"PK\x03\x04SECRET", "Excel workbook", "save the sheet"),
+        ("old.csv", b"\xd0\xcf\x11\xe0SECRET", "Excel workbook", "save the sheet"),
+        ("packed.csv", gzip.compress(b"a\nSECRET\n"), "compressed with gzip", ".csv.gz"),
+        ("named.csv", b"PAR1SECRET", "is a Parquet file", ".parquet"),
+        ("wide16.csv", "a,b\n1,SECRET\n".encode("utf-16"), "is UTF-16 text", 'encoding="utf-16"'),
+        ("big16.csv", b"\xfe\xff" + "a,b\n".encode("utf-16-be"), "larger byte first", "UTF-8"),
+        ("data.csv", b"39,SECRET,2019-05-01,a@b.org\n40,x,2019-05-02,c@d.org\n", "to be no header", "names"),
         ("bad.csv.gz", b"SECRET", "not a complete gzip", "copy it again"),
         (
             "cut.csv.gz",
@@ -175,8 +188,44 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes, problem: st
     assert caught.value.__cause__ is None
 
 
+def test_lines_may_end_in_carriage_returns(tmp_path: Path) -> None:
+    path = write(tmp_path, 'a,"b\rc"\r1,x\r2,y\r')
+    assert open_table(path).to_arrow().to_pylist() == [{"a": 1, "b\rc": "x"}, {"a": 2, "b\rc": "y"}]
+
+
+def test_windows_text_that_is_none_or_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match="not CP1252 text"):
+        open_table(write(tmp_path, b"a\n" * 100_000 + b"SECR\x81T\n"), encoding="cp1252")
+    monkeypatch.setattr(files, "_IN_MEMORY", 3)
+    with pytest.raises(DataError, match="too large to be read as CP1252"):
+        open_table(write(tmp_path, b"a\nx\n"), encoding="cp1252")
+
+
+def test_windows_text_is_read_when_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "größe,€\n“café”,-1 €\n".encode("cp1252"))
+    for encoding in ("cp1252", "Windows-1252"):
+        assert open_table(path, encoding=encoding).to_arrow().to_pylist() == [{"größe": "“café”", "€": "-1 €"}]
+
+
+@pytest.mark.parametrize("header", ["country,2019,2020,2021", "0,1,2,3", "1,2,3", "id,q1,q2", "a"])
+def test_years_and_counted_columns_are_names(tmp_path: Path, header: str) -> None:
+    row = ",".join("x" for _ in header.split(","))
+    assert open_table(write(tmp_path, f"{header}\n{row}\n")).columns == tuple(header.split(","))
+
+
+def test_a_header_with_many_values_gets_a_warning_that_does_not_quote_them(tmp_path: Path) -> None:
+    with pytest.warns(DataWarning, match="look like values") as caught:
+        open_table(write(tmp_path, "39,SECRET,77516,Bachelors,never\n1,2,3,4,5\n"))
+    assert not any("SECRET" in str(warning.message) or "77516" in str(warning.message) for warning in caught)
+
+
+def test_a_file_that_vanishes_while_it_is_explained_gets_a_general_answer(tmp_path: Path) -> None:
+    error = csv_errors.explained([tmp_path / "gone.csv"], "an invalid state", "utf-8")
+    assert "could not be read as CSV" in error.problem
+
+
 def test_other_csv_troubles_get_a_general_answer() -> None:
-    error = files._explained([Path("a.csv"), Path("b.csv")], "something about SECRET", "utf-8")
+    error = csv_errors.explained([Path("a.csv"), Path("b.csv")], "something about SECRET", "utf-8")
     assert "one of the 1 files beside it) could not be read as CSV" in error.problem
 
 
@@ -319,8 +368,8 @@ def test_what_cannot_be_a_table(source: Any, options: dict[str, Any], fix: str) 
 
 
 def test_an_unknown_encoding_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="utf-8, latin-1, utf-16"):
-        open_table(write(tmp_path, "a\n1\n"), encoding="cp1252")
+    with pytest.raises(ParameterError, match="utf-8, latin-1, cp1252, utf-16"):
+        open_table(write(tmp_path, "a\n1\n"), encoding="cp1250")
 
 
 @pytest.mark.parametrize(("package", "url"), [("psycopg", "postgresql://h/d?table=t"), ("pyspark", None)])

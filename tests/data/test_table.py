@@ -13,12 +13,15 @@ import pyarrow as pa
 import pytest
 import sqlglot
 
+from cloister.data.columns import Column, Kind
 from cloister.data.measures import CountPresent, Sum, SumOfSquares
 from cloister.data.profile import StorageType
+from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import (
     CloisterError,
+    DataWarning,
     MissingBoundsError,
     MissingExtraError,
     ParameterError,
@@ -231,3 +234,22 @@ def test_intervals_print_their_ends_and_date_bins_may_be_text(table: Table) -> N
     assert found.weights.tolist() == [2, 1, 1]
     at = table.frequencies(["at"], bins={"at": ["2020-01-01", "2020-01-01 05:00:00", "2020-01-02"]})
     assert at.codes.tolist() == [[1]]
+
+
+def test_measures_without_names_are_refused(table: Table) -> None:
+    with pytest.raises(ParameterTypeError, match=r"Fix: write for example measures=\{"):
+        table.frequencies([], measures=[CountPresent("age")])  # type: ignore[arg-type]
+
+
+def test_a_value_in_double_quotes_gets_a_hint() -> None:
+    with pytest.raises(UnknownColumnError, match="single quotes: 'Male'"):
+        open_table(pa.table({"sex": ["Male"]})).count('sex = "Male"')
+    with pytest.raises(UnknownColumnError) as caught:
+        open_table(pa.table({"sex": ["Male"]})).count("sex = Male")
+    assert "single quotes" in caught.value.fix
+
+
+def test_a_schema_that_contradicts_the_table_is_told() -> None:
+    schema = Schema([Column(name="sex", kind=Kind.NUMERIC, bounds=(0, 5))])  # type: ignore[arg-type]
+    with pytest.warns(DataWarning, match='"sex" is called numeric and stored as text'):
+        open_table(pa.table({"sex": ["Male"]}), schema)

@@ -16,6 +16,7 @@ import click
 from cloister import _version
 from cloister.cli import failures
 from cloister.cli.commands import LazyGroup, Noun
+from cloister.cli.output import Output
 
 _NOUNS = {
     "demo": Noun("cloister.cli.demo", "demo", "A first private answer on example data, explained."),
@@ -47,13 +48,22 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default")
-            warnings.showwarning = failures.show_warning
-            with cloister.make_context("cloister", list(arguments)) as context:
-                code = cloister.invoke(context)
+            warnings.showwarning = failures.warning_printer(as_json=as_json)
+            code = _print_version() if sorted(arguments) == ["--json", "--version"] else _invoke(arguments)
             sys.stdout.flush()
     except BaseException as problem:  # noqa: BLE001  # the last place that can turn a failure into a sentence
         return failures.report(problem, as_json=as_json)
     return _exit_code(code)
+
+
+def _invoke(arguments: Sequence[str]) -> Any:  # whatever the command returned
+    with cloister.make_context("cloister", list(arguments)) as context:
+        return cloister.invoke(context)
+
+
+def _print_version() -> int:
+    Output(as_json=True).document({"schema": "cloister.version/1", "version": _version.__version__})
+    return 0
 
 
 def _exit_code(answer: Any) -> int:  # whatever the command returned

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from cloister.cli.output import Output
+from cloister.errors import did_you_mean
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -36,6 +37,16 @@ class HelpfulGroup(click.Group):
     def __init__(self, **settings: Any) -> None:  # click's own settings
         settings.setdefault("context_settings", _SETTINGS)
         super().__init__(invoke_without_command=True, no_args_is_help=False, callback=_show_help, **settings)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is meant, or fail with the nearest one."""
+        name = args[0]
+        known = self.list_commands(ctx)
+        if name not in known and not name.startswith("-"):
+            ctx.fail(f'There is no command "{name}".{did_you_mean(name, known)}')
+        return super().resolve_command(ctx, args)
 
 
 class LazyGroup(HelpfulGroup):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cloister.cli.commands import command
-from cloister.cli.output import Output
+from cloister.cli.output import Output, program
 from cloister.core.guarantees import Adjacency
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _conclude(output: Output, answers: list[Answered], remaining: Budget) -> Non
     )
     output.say("Run this command again and the answers come out a little different: that is the protection.")
     output.heading("Next")
-    output.say("Describe a table of your own:  cloister schema infer visits.csv -o visits.schema.yaml")
+    output.say(f"Describe a table of your own:  {program()} schema infer visits.csv -o visits.schema.yaml")
     output.say("Read on:                       docs/tutorials/data-owner.md")
 
 

@@ -6,12 +6,13 @@ be fulfilled. The nearest class in the error's ancestry decides.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -23,6 +24,13 @@ INTERRUPTED = 130
 NOBODY_READS = 141
 
 DEBUG = "CLOISTER_DEBUG"
+
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT})
+_OPTIONS = {
+    r'\bencoding="([\w-]+)"': r"--encoding \1",
+    r"\bencoding=": "--encoding",
+    r'\bmissing=\("([^"]*)",( "\w+")?\)': r'--missing "\1"',
+}
 
 EXIT_CODES: dict[type[Exception], int] = {
     errors.ParameterError: MISUSE,
@@ -50,6 +58,9 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 def report(problem: BaseException, *, as_json: bool) -> int:
     """Print a failure and return its exit code."""
+    if isinstance(problem, OSError) and problem.filename is None and problem.errno in _UNWRITABLE:
+        _close_quietly()
+        problem = _unwritten(problem)
     match problem:
         case BrokenPipeError():
             _close_quietly()
@@ -69,17 +80,31 @@ def report(problem: BaseException, *, as_json: bool) -> int:
     return FAILED
 
 
-def show_warning(  # noqa: PLR0917  # the signature of warnings.showwarning
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,  # noqa: ARG001
-    lineno: int,  # noqa: ARG001
-    file: TextIO | None = None,  # noqa: ARG001
-    line: str | None = None,  # noqa: ARG001
-) -> None:
-    """Print a warning of cloister as a note; those of other packages only while debugging."""
-    if issubclass(category, errors.CloisterWarning) or os.environ.get(DEBUG):
-        click.echo(f"Note: {message}", err=True)
+def warning_printer(*, as_json: bool) -> Callable[..., None]:
+    """Return what takes the place of ``warnings.showwarning``.
+
+    Warnings of cloister are printed as notes, those of other packages only while debugging.
+    """
+
+    def show(message: Warning | str, category: type[Warning], *_where: object) -> None:
+        if not issubclass(category, errors.CloisterWarning) and not os.environ.get(DEBUG):
+            return
+        text = on_command_line(str(message))
+        note = {"schema": "cloister.note/1", "note": category.__name__, "text": text}
+        click.echo(json.dumps(note, ensure_ascii=False) if as_json else f"Note: {text}", err=True)
+
+    return show
+
+
+def on_command_line(text: str) -> str:
+    """Return advice with the options of commands in place of Python's arguments.
+
+    >>> on_command_line('give encoding="latin-1".')
+    'give --encoding latin-1.'
+    """
+    for argument, option in _OPTIONS.items():
+        text = re.sub(argument, option, text)
+    return text
 
 
 def _requested_code(problem: SystemExit | click.exceptions.Exit) -> int:
@@ -101,7 +126,14 @@ def _unexpected(problem: BaseException) -> errors.InternalError:
     return errors.InternalError(f"an unexpected {type(problem).__name__} stopped this command.{hint}")
 
 
+def _unwritten(problem: OSError) -> errors.CloisterError:
+    return errors.CloisterError(
+        f"The output could not be written: {problem.strerror}.", fix="make room, or send the output elsewhere."
+    )
+
+
 def _print(problem: errors.CloisterError, *, as_json: bool) -> None:
+    problem.problem, problem.fix = map(on_command_line, (problem.problem, problem.fix))
     if as_json:
         click.echo(json.dumps(problem.to_dict(), indent=2, ensure_ascii=False), err=True)
         return

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cloister.cli.commands import HelpfulGroup, command
 from cloister.cli.output import Output
-from cloister.errors import ParameterError
+from cloister.errors import LedgerUnreachableError, ParameterError, UnknownAccountError, did_you_mean
 
 if TYPE_CHECKING:
     from cloister.accounting.budget import Budget
     from cloister.accounting.ledger import Account, Entry, Ledger
+
+_SQLITE = "sqlite:///"
+_DIGEST = re.compile("[0-9a-f]{64}")
+_NO_LEDGER_FIX = "check the address; a ledger is made in Python, with cloister.open_ledger and open_account."
 
 ledger = HelpfulGroup(name="ledger", help="See what privacy budget was spent, and check that nobody changed it.")
 
@@ -30,6 +36,9 @@ def show(output: Output, *, url: str, dataset: str | None) -> None:
         if dataset is None:
             _show_accounts(output, book.accounts())
         else:
+            known = [account.dataset for account in book.accounts()]
+            if dataset not in known:
+                raise _no_dataset(dataset, known)
             _show_entries(output, book.account(dataset), book.entries(dataset))
 
 
@@ -52,6 +61,7 @@ def verify(output: Output, *, url: str, heads: Sequence[str]) -> None:
     """
     noted = dict(_split(text) for text in heads)
     with _open(url) as book, output.progress("Checking the ledger"):
+        _check_names(noted, [account.dataset for account in book.accounts()])
         book.verify(heads=noted)
         accounts = book.accounts()
     output.document(
@@ -63,20 +73,59 @@ def verify(output: Output, *, url: str, heads: Sequence[str]) -> None:
         }
     )
     output.say(f"Every entry is as it was written: {_counted(accounts)}.")
-    if accounts:
-        output.table(["dataset", "entries", "digest"], [[a.dataset, str(a.entries), a.head] for a in accounts])
+    for account in accounts:
+        output.say(f"{account.dataset}: {_counted([account], with_datasets=False)}. Digest:")
+        output.say(f"  {account.head}")
 
 
 def _open(url: str) -> Ledger:
     from cloister.accounting.ledger import open_ledger
 
-    return open_ledger(url, create=False)
+    _check_address(url)
+    try:
+        return open_ledger(url, create=False)
+    except LedgerUnreachableError as error:
+        if "create=True" not in error.fix:
+            raise
+        raise ParameterError(error.problem, fix=_NO_LEDGER_FIX) from None
+
+
+def _check_address(url: str) -> None:
+    """Refuse a path in place of an address, and the address of a file that is not there."""
+    if ":" not in url:
+        raise ParameterError(f'"{url}" is a path, not the address of a ledger.', fix=f"write sqlite:///{url}")
+    path = Path(url.removeprefix(_SQLITE))
+    if url.startswith(_SQLITE) and path.name and not path.exists() and "?" not in url:
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise ParameterError(
+            f'There is no ledger file "{path}".{did_you_mean(path.name, siblings)}', fix=_NO_LEDGER_FIX
+        )
+
+
+def _check_names(noted: Mapping[str, str], known: Sequence[str]) -> None:
+    """Take an unknown name for a typing mistake where a known one is near; else the ledger says what is missing."""
+    for dataset in noted:
+        if dataset not in known and did_you_mean(dataset, known):
+            raise _no_dataset(dataset, known)
+
+
+def _no_dataset(dataset: str, known: Sequence[str]) -> UnknownAccountError:
+    listing = f"name one that it has: {', '.join(known)}" if known else "nothing was opened in it yet"
+    return UnknownAccountError(
+        f'The ledger has no dataset "{dataset}".{did_you_mean(dataset, known)}',
+        fix=f"{listing}; if the name is right, its account was never opened or was removed.",
+    )
 
 
 def _split(text: str) -> tuple[str, str]:
     dataset, equals, digest = text.rpartition("=")
     if not (dataset and equals and digest):
         raise ParameterError("--head is not DATASET=DIGEST.", fix='write for example --head "hospital-2026=3f9a...".')
+    if not _DIGEST.fullmatch(digest):
+        raise ParameterError(
+            f'The digest that --head gives for "{dataset}" is not one: 64 digits from 0-9 and a-f.',
+            fix="copy it whole, as ledger verify printed it.",
+        )
     return dataset, digest
 
 
@@ -139,6 +188,7 @@ def _amount(budget: Budget) -> str:
     return f"{budget.measure} {float(budget.amount):g}{slack}"
 
 
-def _counted(accounts: Sequence[Any]) -> str:
+def _counted(accounts: Sequence[Any], *, with_datasets: bool = True) -> str:
     entries = sum(account.entries for account in accounts)
-    return f"{len(accounts)} dataset{'s' * (len(accounts) != 1)}, {entries} entr{'ies' if entries != 1 else 'y'}"
+    datasets = f"{len(accounts)} dataset{'s' * (len(accounts) != 1)}, " if with_datasets else ""
+    return f"{datasets}{entries} entr{'ies' if entries != 1 else 'y'}"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -62,6 +65,15 @@ class Output:
             return
         with _console(to_errors=True).status(text):
             yield
+
+
+def program() -> str:
+    """Return how this command is called from here: its name, or its path where the name alone is not found."""
+    beside = Path(sys.executable).with_name("cloister")
+    if shutil.which("cloister") is not None or not beside.exists():
+        return "cloister"
+    here = Path.cwd()
+    return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
 
 
 def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

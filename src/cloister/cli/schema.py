@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cloister.cli.commands import HelpfulGroup, command
 from cloister.cli.failures import FAILED
-from cloister.cli.output import Output
+from cloister.cli.output import Output, program
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
     from cloister.data.columns import Column
     from cloister.data.schema import Schema
-    from cloister.data.schema_check import SchemaReport
+    from cloister.data.schema_check import Finding, SchemaReport
 
 schema = HelpfulGroup(name="schema", help="Describe the columns of a table: what they are and who they expose.")
+
+
+def _reading(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a file is read."""
+    for option in (
+        click.option(
+            "--missing",
+            metavar="TEXT",
+            multiple=True,
+            help='A text that stands for a missing value, such as "?"; repeat for more.',
+        ),
+        click.option("--encoding", metavar="NAME", help="Of a CSV file: utf-8 (default), latin-1, cp1252 or utf-16."),
+    ):
+        function = option(function)
+    return function
 
 
 @command("infer", example="cloister schema infer visits.csv -o visits.schema.yaml", group=schema)
@@ -31,8 +49,9 @@ schema = HelpfulGroup(name="schema", help="Describe the columns of a table: what
     show_default=True,
     help="Where to write the schema.",
 )
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
-def infer(output: Output, *, data: str, target: str, force: bool) -> None:
+@click.option("--force", is_flag=True, help="Replace FILE if it is a schema. The data itself is never replaced.")
+@_reading
+def infer(output: Output, *, data: str, target: str, force: bool, encoding: str | None, missing: Sequence[str]) -> None:
     """Propose a schema for a table, for its owner to read and correct.
 
     DATA is a CSV or Parquet file (also compressed, also several with *), or the address of a database table.
@@ -43,18 +62,21 @@ def infer(output: Output, *, data: str, target: str, force: bool) -> None:
     from cloister.data.schema import Schema
     from cloister.data.sources import open_table
 
-    _check_target(Path(target), force=force)
+    _check_target(Path(target), data, force=force)
     with output.progress("Looking at every column"):
-        proposal = Schema.infer(open_table(data))
+        proposal = Schema.infer(open_table(data, encoding=encoding, missing=missing))
     proposal.write(target, overwrite=force)
     output.document({"schema": "cloister.schema.proposal/1", "file": target, "proposal": proposal.to_dict()})
-    _show_proposal(output, proposal, data, target)
+    again = ["schema", "check", target, data, *(["--encoding", encoding] if encoding else [])]
+    again += [word for marker in missing for word in ("--missing", marker)]
+    _show_proposal(output, proposal, target, f"{program()} {shlex.join(again)}")
 
 
 @command("check", example="cloister schema check visits.schema.yaml visits.csv", group=schema)
 @click.argument("file", metavar="SCHEMA")
 @click.argument("data", metavar="[DATA]", required=False)
-def check(output: Output, *, file: str, data: str | None) -> int:
+@_reading
+def check(output: Output, *, file: str, data: str | None, encoding: str | None, missing: Sequence[str]) -> int:
     """Check a schema: is anything missing for a private release, and does it fit the table?
 
     SCHEMA is a schema file. DATA, if given, is the table that it describes. The exit code is 1 if something must be
@@ -65,31 +87,44 @@ def check(output: Output, *, file: str, data: str | None) -> int:
 
     stated = Schema.read(file)
     with output.progress("Comparing the schema with the table"):
-        report = stated.check(None if data is None else open_table(data))
+        report = stated.check(None if data is None else open_table(data, encoding=encoding, missing=missing))
     output.document(report.to_dict())
     _show_report(output, report)
     return 0 if report.ok else FAILED
 
 
-def _check_target(target: Path, *, force: bool) -> None:
-    if target.exists() and not force:
-        raise ParameterError(
-            f'"{target}" is already there.', fix="choose another name with -o, or replace it with --force."
-        )
+def _check_target(target: Path, data: str, *, force: bool) -> None:
+    from cloister.data.schema_file import looks_like_schema
+    from cloister.data.sources import files_of
+
+    if target.exists():
+        if any(source.exists() and target.samefile(source) for source in files_of(data)):
+            raise ParameterError(
+                f'"{target}" is the data itself; the schema would replace it.', fix="choose another name with -o."
+            )
+        if not force:
+            raise ParameterError(
+                f'"{target}" is already there.', fix="choose another name with -o, or replace it with --force."
+            )
+        if not looks_like_schema(target):
+            raise ParameterError(
+                f'"{target}" is there and is no schema, so it is not replaced.',
+                fix="choose another name with -o, or move that file away first.",
+            )
     if not target.absolute().parent.is_dir():
         raise ParameterError(
             f'The folder "{target.parent}" is not there.', fix="make the folder first, or choose another name with -o."
         )
 
 
-def _show_proposal(output: Output, proposal: Schema, data: str, target: str) -> None:
+def _show_proposal(output: Output, proposal: Schema, target: str, check_again: str) -> None:
     output.table(["column", "role", "kind", "values", "why"], [_row(column) for column in proposal.values()])
     output.say(f"\nWritten to {target}. These are guesses, for the owner's eyes only. What to do now:")
     output.say("1. Read the file. Correct roles and kinds that are wrong.")
     output.say("2. Replace bounds and categories by what is known without looking at the data,")
     output.say("   such as a form's choices or the range of human ages.")
-    output.say('3. Delete the "guessed" line of each column that you stand behind.')
-    output.say(f"4. Run: cloister schema check {target} {data}")
+    output.say('3. Delete the "guessed" and "evidence" lines of each column that you stand behind.')
+    output.say(f"4. Run: {check_again}")
 
 
 def _row(column: Column) -> list[str]:
@@ -101,16 +136,41 @@ def _show_report(output: Output, report: SchemaReport) -> None:
     if not report.findings:
         output.say("The schema is complete.")
         return
-    for finding in report.findings:
-        output.say(f"{finding.severity}: {finding.sentence}")
-        output.say(f"    Fix: {finding.fix}")
-    if any("guess" in finding.sentence or "read from the data" in finding.sentence for finding in report.findings):
-        output.say('\nTo confirm a column in the file, delete its "guessed" line.')
+    for first, others in _grouped(report.findings):
+        output.say(f"{first.severity}: {_without_evidence(first) if others else first.sentence}")
+        if others:
+            output.say(f"    The same for {_columns(len(others))} more: {', '.join(others)}.")
+        output.say(f"    Fix: {first.in_file}")
     output.say(f"\n{_verdict(report)}")
 
 
+def _grouped(findings: Sequence[Finding]) -> list[tuple[Finding, list[str]]]:
+    """Return findings that say the same about several columns once, with the names of the other columns."""
+    groups: dict[tuple[str, ...], tuple[Finding, list[str]]] = {}
+    for finding in findings:
+        name = str(finding.column)
+        key = (str(finding.severity), _without_evidence(finding).replace(f'"{name}"', ""), finding.in_file)
+        if key in groups:
+            groups[key][1].append(name)
+        else:
+            groups[key] = (finding, [])
+    return list(groups.values())
+
+
+def _without_evidence(finding: Finding) -> str:
+    return re.sub(r" are guesses \(.*\)\.$", " are guesses.", finding.sentence)
+
+
+def _columns(number: int) -> str:
+    return f"{number} column{'s' * (number != 1)}"
+
+
 def _verdict(report: SchemaReport) -> str:
-    grave = sum(finding.severity == "error" for finding in report.findings)
-    if not grave:
-        return "Nothing stands in the way of a private release."
-    return f"{grave} error{'s' * (grave != 1)} must be mended before a private release."
+    grave, light = (
+        sum(finding.severity == severity for finding in report.findings) for severity in ("error", "warning")
+    )
+    if grave:
+        return f"{grave} error{'s' * (grave != 1)} must be mended before a private release."
+    if light:
+        return f"No errors, but {light} warning{'s' * (light != 1)} to read before a private release."
+    return "Nothing stands in the way of a private release."

@@ -16,6 +16,7 @@ import numpy as np
 from cloister.core import exact
 from cloister.core.validation import check_bounds, check_choice
 from cloister.data.hierarchy import Hierarchy
+from cloister.data.profile import StorageType
 from cloister.data.values import is_missing, is_single
 from cloister.errors import CloisterError, SchemaError
 
@@ -24,6 +25,13 @@ Category: TypeAlias = "str | int | float | bool"
 
 FACTS = ("role", "kind", "bounds", "categories", "subject")
 """What may be guessed about a column."""
+
+
+FROM_DATA = {
+    "bounds": "bounds: extremes of the data, rounded outward",
+    "categories": "categories: the values of the data",
+}
+"""How the evidence says that a fact was read from the data."""
 
 
 class Role(StrEnum):
@@ -116,8 +124,17 @@ class Column:
     def with_facts(self, *, evidence: str | None = None, **facts: Any) -> Column:
         """Return the column with facts stated by a person, so that they are guesses no longer."""
         left = self.guessed - set(facts)
-        kept = self.evidence if left else ""
+        stated = tuple(f"{fact}: " for fact in facts)
+        kept = "; ".join(why for why in self.evidence.split("; ") if not why.startswith(stated)) if left else ""
         return replace(self, guessed=left, evidence=kept if evidence is None else evidence, **facts)
+
+    def fits(self, storage: StorageType) -> bool:
+        """Return whether values of a storage type can be of this kind."""
+        if self.kind is Kind.DATETIME:
+            return storage in (StorageType.DATE, StorageType.TIMESTAMP)
+        if self.kind is Kind.NUMERIC or (self.kind is Kind.ORDINAL and self.bounds is not None):
+            return storage in (StorageType.INTEGER, StorageType.REAL)
+        return True
 
     def confirmed(self) -> Column:
         """Return the column with every guess taken for a fact."""

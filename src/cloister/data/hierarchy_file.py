@@ -10,6 +10,8 @@ from pathlib import Path
 from cloister.data.files import read_text, write_text
 from cloister.errors import HierarchyError
 
+_FORM = 'write one row per value with semicolons between the cells, such as "39;30-39;*".'
+
 
 def read_rows(path: str | Path) -> list[list[str]]:
     """Return the rows of a hierarchy file."""
@@ -18,14 +20,15 @@ def read_rows(path: str | Path) -> list[list[str]]:
 
 def parse_rows(text: str, *, where: str) -> list[list[str]]:
     """Return the rows of a text; blank lines and empty cells at the end of a row are passed over."""
+    lines = [line for line in text.splitlines() if line.strip()]
     try:
         rows = [_trimmed(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=";", strict=True) if row]
     except csv.Error:
-        raise HierarchyError(
-            f"{where} is not semicolon-separated text.", fix='write one row per value, such as "39;30-39;*".'
-        ) from None
+        raise HierarchyError(f"{where} is not semicolon-separated text.", fix=_FORM) from None
+    if 2 * sum("," in line for line in lines) > len(lines) and ";" not in text:
+        raise HierarchyError(f"{where} has commas between its cells, or only one cell in a row.", fix=_FORM)
     if not any(rows):
-        raise HierarchyError(f"{where} is empty.", fix='write one row per value, such as "39;30-39;*".')
+        raise HierarchyError(f"{where} is empty.", fix=_FORM)
     for number, row in enumerate(rows, start=1):
         if "" in row[1:]:
             raise HierarchyError(

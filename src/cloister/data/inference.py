@@ -8,6 +8,7 @@ from showing the exact extremes. Identifiers get no domain at all.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,11 +17,24 @@ from typing import Any
 
 from cloister.core import exact
 from cloister.data import column_names
-from cloister.data.columns import Bounds, Column, Kind, Role
+from cloister.data.columns import FROM_DATA, Bounds, Column, Kind, Role
 from cloister.data.identifiers import find_identifier, names_subject, percent, uniqueness
 from cloister.data.profile import ColumnProfile, StorageType
 from cloister.data.values import is_missing
 from cloister.errors import CloisterError
+
+_AMOUNT = r"[+-]?[0-9]{1,3}([., ]?[0-9]{3})*([.,][0-9]+)?"
+_ODD_SPELLINGS = {
+    "days written day first or with slashes (write 2026-12-31)": re.compile(
+        r"[0-9]{1,2}([./-])[0-9]{1,2}\1([0-9]{2}|[0-9]{4})|[0-9]{4}/[0-9]{1,2}/[0-9]{1,2}"
+    ),
+    "amounts with a currency (write the number alone)": re.compile(
+        rf"([$€£¥]|[A-Z]{{3}}) ?{_AMOUNT}|{_AMOUNT} ?([$€£¥]|[A-Z]{{3}})"
+    ),
+    "numbers with commas (write 1234.5)": re.compile(
+        r"[+-]?[0-9]+([., ][0-9]{3})*,[0-9]+|[+-]?[0-9]+,[0-9]+(\.[0-9]+)?"
+    ),
+}
 
 MOST_CATEGORIES = 200
 """The most categories that are proposed; longer lists are better stated by a person."""
@@ -41,7 +55,7 @@ def _infer_column(profile: ColumnProfile, *, may_be_subject: bool) -> Column:
     bounds = _bounds(profile) if role is not Role.IDENTIFIER and kind in (Kind.NUMERIC, Kind.DATETIME) else None
     categories = _categories(profile) if role is not Role.IDENTIFIER and kind is Kind.NOMINAL else None
     subject = may_be_subject and role is Role.IDENTIFIER and names_subject(profile)
-    reasons = [f"role: {reason}", *_domain_reasons(bounds=bounds, categories=categories)]
+    reasons = [f"role: {reason}", *_odd_spelling(profile), *_domain_reasons(bounds=bounds, categories=categories)]
     facts = {"role": True, "kind": True, "bounds": bounds, "categories": categories, "subject": subject}
     return Column(
         name=profile.name,
@@ -134,8 +148,19 @@ def _categories(profile: ColumnProfile) -> tuple[Any, ...] | None:
     return tuple(sorted(values)) if complete and len(values) <= MOST_CATEGORIES else None
 
 
+def _odd_spelling(profile: ColumnProfile) -> Iterator[str]:
+    """Say why a column that looks like numbers or dates is text."""
+    if profile.type is not StorageType.TEXT:
+        return
+    texts = [value.strip() for value in profile.common if isinstance(value, str)]
+    for what, pattern in _ODD_SPELLINGS.items():
+        if texts and 2 * sum(pattern.fullmatch(text) is not None for text in texts) > len(texts):
+            yield f"kind: looks like {what}, which is read as text"
+            return
+
+
 def _domain_reasons(*, bounds: Bounds | None, categories: tuple[Any, ...] | None) -> Iterator[str]:
     if bounds is not None:
-        yield "bounds: extremes of the data, rounded outward"
+        yield FROM_DATA["bounds"]
     if categories is not None:
-        yield "categories: the values of the data"
+        yield FROM_DATA["categories"]

@@ -7,6 +7,7 @@ people in it, so a private release refuses them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,14 @@ from cloister.data.hierarchy import Hierarchy
 from cloister.data.inference import infer_schema
 from cloister.data.profile import ColumnProfile
 from cloister.data.schema_check import SchemaReport, check_schema
-from cloister.errors import MissingBoundsError, SchemaError, UnconfirmedSchemaError, UnknownColumnError
+from cloister.errors import (
+    DataWarning,
+    MissingBoundsError,
+    ParameterTypeError,
+    SchemaError,
+    UnconfirmedSchemaError,
+    UnknownColumnError,
+)
 
 _DOMAIN = ("bounds", "categories")
 
@@ -89,8 +97,17 @@ class Schema(Mapping[str, Column]):
 
     @classmethod
     def infer(cls, table: Profiled) -> Schema:
-        """Propose a schema from a table. Everything in it is a guess until `confirm`."""
-        return cls(infer_schema(table.profiles()))
+        """Propose a schema from a table. Everything in it is a guess until `confirm`.
+
+        Raises:
+            ParameterTypeError: if it is not an open table.
+        """
+        profiles = _opened(table).profiles()
+        if profiles and not profiles[0].rows:
+            warnings.warn(
+                "The table has no rows, so only the names of its columns are known.", DataWarning, stacklevel=2
+            )
+        return cls(infer_schema(profiles))
 
     # Looking ---------------------------------------------------------------------------------------------------------
 
@@ -168,7 +185,7 @@ class Schema(Mapping[str, Column]):
 
     def check(self, table: Profiled | None = None) -> SchemaReport:
         """Explain what is missing for a private release, and compare with a table's frequent values if one is given."""
-        return check_schema(self._columns, None if table is None else table.profiles())
+        return check_schema(self._columns, None if table is None else _opened(table).profiles())
 
     # Changing --------------------------------------------------------------------------------------------------------
 
@@ -261,6 +278,15 @@ class Schema(Mapping[str, Column]):
     def __repr__(self) -> str:
         described = (f"{name}: {column.role} {column.kind}" for name, column in self._columns.items())
         return f"Schema({', '.join(described)})"
+
+
+def _opened(table: Profiled) -> Profiled:
+    if not hasattr(table, "profiles"):
+        raise ParameterTypeError(
+            f"This is not an open table but of type {type(table).__name__}.",
+            fix="open it first, for example table = cloister.open_table(...), and give the table.",
+        )
+    return table
 
 
 def _bounds_fix(column: Column) -> str:

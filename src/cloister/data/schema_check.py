@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from cloister.core import exact
-from cloister.data.columns import Column, Kind, Missing, Role, clean_moment
+from cloister.data.columns import FROM_DATA, Column, Kind, Missing, Role, clean_moment
 from cloister.data.identifiers import find_identifier
-from cloister.data.profile import ColumnProfile
+from cloister.data.profile import ColumnProfile, StorageType
 from cloister.data.values import text_of
 from cloister.errors import CloisterError, did_you_mean
+
+_DOMAIN_LINES = {"bounds": 'write "bounds: [lowest, highest]"', "categories": 'write "categories: [first, second]"'}
 
 
 class Severity(StrEnum):
@@ -25,12 +28,13 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to know about a schema, and what to do about it."""
+    """One thing to know about a schema, and what to do about it: in Python, or in the schema file."""
 
     severity: Severity
     column: str | None
     sentence: str
     fix: str
+    in_file: str
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.sentence} Fix: {self.fix}"
@@ -42,6 +46,7 @@ class Finding:
             "column": self.column,
             "sentence": self.sentence,
             "fix": self.fix,
+            "in_file": self.in_file,
         }
 
 
@@ -99,6 +104,8 @@ def _guesses(column: Column) -> Iterator[Finding]:
             name,
             f'The {" and ".join(domain)} of "{name}" were read from the data, so using them would tell about people.',
             f'replace them by what is known without looking, then schema.confirm("{name}").',
+            f"{_DOMAIN_LINES[domain[0]]} from what is known without looking, then delete {_quoted(domain)} from the "
+            '"guessed" line of the column.',
         )
     if other:
         because = f" ({column.evidence})" if column.evidence else ""
@@ -107,7 +114,17 @@ def _guesses(column: Column) -> Iterator[Finding]:
             name,
             f'The {" and ".join(other)} of "{name}" are guesses{because}.',
             f'correct them, then schema.confirm("{name}").',
+            f'correct them, then delete {_quoted(other)} from the "guessed" line of the column.',
         )
+    for fact, words in FROM_DATA.items():
+        if fact not in column.guessed and getattr(column, fact) is not None and words in column.evidence:
+            yield Finding(
+                Severity.WARNING,
+                name,
+                f'The {fact} of "{name}" are not marked as guessed, but the evidence names the data as their source.',
+                f'replace them by what is known without looking: schema.with_{fact}("{name}", ...).',
+                'if they are known without looking, delete the "evidence" line of the column, else replace them.',
+            )
 
 
 def _domain(column: Column) -> Iterator[Finding]:
@@ -118,6 +135,7 @@ def _domain(column: Column) -> Iterator[Finding]:
             name,
             f'"{name}" has no bounds, so it cannot be summed, averaged or binned privately.',
             f'schema.with_bounds("{name}", (lowest, highest)), from public knowledge.',
+            f"{_DOMAIN_LINES['bounds']} from public knowledge.",
         )
     if column.kind in (Kind.NOMINAL, Kind.ORDINAL, Kind.SET) and column.categories is None and column.bounds is None:
         yield Finding(
@@ -125,6 +143,7 @@ def _domain(column: Column) -> Iterator[Finding]:
             name,
             f'"{name}" has no categories, so groups cannot be listed without looking at the data.',
             f'schema.with_categories("{name}", [...]), from public knowledge.',
+            f"{_DOMAIN_LINES['categories']} from public knowledge.",
         )
 
 
@@ -136,6 +155,7 @@ def _treatment(column: Column) -> Iterator[Finding]:
             name,
             f'"{name}" is called insensitive: it would be published untouched and could single people out.',
             f'keep it so only if nobody can know it from outside, else schema.with_role("{name}", "quasi").',
+            'keep it so only if nobody can know it from outside, else write "role: quasi".',
         )
     if column.role is Role.QUASI and column.hierarchy is None:
         numeric = column.kind in (Kind.NUMERIC, Kind.DATETIME) and column.bounds is not None
@@ -144,6 +164,7 @@ def _treatment(column: Column) -> Iterator[Finding]:
             name,
             f'"{name}" has no hierarchy, so it can only be kept, cut into ranges or suppressed.',
             f'schema.with_hierarchy("{name}", Hierarchy.read_csv("{name}.csv")), or another builder of Hierarchy.',
+            'write "hierarchy: FILE", with a file such as "39;30-39;*" beside the schema, if it is to be generalized.',
         )
     if column.missing is Missing.MATCHES_ANY:
         yield Finding(
@@ -151,6 +172,7 @@ def _treatment(column: Column) -> Iterator[Finding]:
             name,
             f'In "{name}" a missing value counts as equal to anything, which is weaker than a value of its own.',
             "set missing: own_value unless the weaker promise is meant.",
+            'delete its "missing" line unless the weaker promise is meant.',
         )
 
 
@@ -163,6 +185,7 @@ def _compared(columns: Mapping[str, Column], profiles: list[ColumnProfile]) -> I
                 name,
                 f'"{name}" is in the schema but not in the table.{did_you_mean(name, present)}',
                 f'rename it, or schema.without("{name}").',
+                "rename the column in the file, or delete it there.",
             )
     for profile in profiles:
         if profile.name in columns:
@@ -173,6 +196,7 @@ def _compared(columns: Mapping[str, Column], profiles: list[ColumnProfile]) -> I
                 profile.name,
                 f'"{profile.name}" is in the table but not in the schema.{did_you_mean(profile.name, columns)}',
                 "add it with its role, so that nothing is published by accident.",
+                'add it with its role, such as "{role: quasi, kind: nominal}".',
             )
 
 
@@ -186,8 +210,12 @@ def _about_data(column: Column, profile: ColumnProfile) -> Iterator[Finding]:
             name,
             f'"{name}" looks like an identifier ({identifier.evidence}) but is called {column.role}.',
             f'schema.with_role("{name}", "identifier") unless it is none.',
+            'write "role: identifier" unless it is none.',
         )
     if column.role is Role.IDENTIFIER:
+        return
+    if not column.fits(profile.type) and profile.missing < profile.rows:
+        yield _contradiction(column, profile)
         return
     if _exceeds(column, profile):
         yield Finding(
@@ -195,6 +223,7 @@ def _about_data(column: Column, profile: ColumnProfile) -> Iterator[Finding]:
             name,
             f'Some values of "{name}" lie outside its bounds and will be moved to the nearest bound.',
             "widen the bounds if such values are possible in general; do not fit them to this data.",
+            'widen "bounds" if such values are possible in general; do not fit them to this data.',
         )
     if not _listed(column, profile):
         yield Finding(
@@ -202,6 +231,7 @@ def _about_data(column: Column, profile: ColumnProfile) -> Iterator[Finding]:
             name,
             f'Some values of "{name}" are not among its categories.',
             "add what is possible in general, or mend the data.",
+            'add to "categories" what is possible in general, or mend the data.',
         )
     if column.hierarchy is not None and not column.hierarchy.covers(list(profile.common)):
         yield Finding(
@@ -209,7 +239,26 @@ def _about_data(column: Column, profile: ColumnProfile) -> Iterator[Finding]:
             name,
             f'The hierarchy of "{name}" does not cover every value.',
             "add the missing values as leaves; hierarchy.uncovered(values) lists them.",
+            "add the missing values to the hierarchy, one row for each.",
         )
+
+
+def _contradiction(column: Column, profile: ColumnProfile) -> Finding:
+    right = "datetime" if profile.type in (StorageType.DATE, StorageType.TIMESTAMP) else "nominal"
+    right = "numeric" if profile.type in (StorageType.INTEGER, StorageType.REAL) else right
+    return Finding(
+        Severity.ERROR,
+        column.name,
+        f'"{column.name}" is called {column.kind}, but the table holds it as {profile.type}.',
+        f'schema.with_kind("{column.name}", "{right}"), or mend the data; name texts that stand for missing values: '
+        'open_table(..., missing=("?",)).',
+        f'write "kind: {right}", without bounds that do not suit it, or mend the data; name texts that stand for '
+        "missing values with --missing.",
+    )
+
+
+def _quoted(facts: list[str]) -> str:
+    return " and ".join(f'"{fact}"' for fact in facts)
 
 
 def _exceeds(column: Column, profile: ColumnProfile) -> bool:
@@ -218,6 +267,8 @@ def _exceeds(column: Column, profile: ColumnProfile) -> bool:
     read = clean_moment if column.kind is Kind.DATETIME else exact.number
     try:
         low, high = (read(end) for end in (profile.minimum, profile.maximum))
+        if isinstance(low, datetime) and not isinstance(column.bounds[0], datetime):
+            low, high = low.date(), high.date()  # type: ignore[union-attr]  # both are of the column's type
         return bool(low < column.bounds[0] or high > column.bounds[1])  # type: ignore[operator]  # same scale by kind
     except (CloisterError, TypeError):
         return False

@@ -38,6 +38,7 @@ _KEYS = (
     "guessed",
     "evidence",
 )
+_COLUMNS_LINE = re.compile(r"^[\"']?columns[\"']?[ ]*:[ ]*(\{.*|#.*)?$", re.MULTILINE)
 _RARE_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
 _EXAMPLE = "write for example\n  columns:\n    age: {role: quasi, kind: numeric, bounds: [0, 110]}"
 _INSIDE_FIX = "write the hierarchy inside the schema, as Schema.to_dict does."
@@ -45,7 +46,7 @@ _HEADER = "# What is stated about each column. Roles: identifier, quasi, sensiti
 _GUESS_HEADER = (
     "# Facts listed under guessed were read from the data. Until they are replaced or confirmed, this file shows\n"
     "# values of the data: keep it as private as the data. Replace them by what is known without looking, then\n"
-    "# delete the guessed line.\n"
+    "# delete the guessed and evidence lines.\n"
 )
 
 
@@ -57,6 +58,15 @@ def read_columns(path: str | Path) -> list[Column]:
         return columns_from_dict(data, folder=Path(path).parent)
     except SchemaError as error:
         raise _located(error, path) from None
+
+
+def looks_like_schema(path: Path) -> bool:
+    """Return whether a file is empty or a schema, perhaps a broken one."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return not text.strip() or _COLUMNS_LINE.search(text) is not None
 
 
 def write_columns(path: str | Path, columns: Sequence[Column], *, overwrite: bool) -> None:

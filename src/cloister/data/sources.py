@@ -16,7 +16,7 @@ from cloister.data.engines.files import CSV_ENDINGS, PARQUET_ENDINGS, engine_ove
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SourceNotFoundError, did_you_mean
 
-__all__ = ["open_table"]
+__all__ = ["files_of", "open_table"]
 
 _GLOB = frozenset("*?[")
 
@@ -38,7 +38,7 @@ def open_table(
         schema: a `Schema` or the path of a schema file.
         name: the table's name in a database, instead of ``?table=``.
         missing: texts that stand for a missing value, such as ``("?", "NA")``.
-        encoding: of a CSV file: utf-8 (the default), latin-1 or utf-16.
+        encoding: of a CSV file: utf-8 (the default), latin-1, cp1252 or utf-16.
 
     Raises:
         SourceNotFoundError: if there is no such file, table or server.
@@ -55,6 +55,13 @@ def open_table(
     else:
         engine = _open_object(source, markers)
     return Table(engine, schema=_read_schema(schema))
+
+
+def files_of(source: str) -> list[Path]:
+    """Return the files that a path, a pattern or a ``duckdb:`` URL stands for; none for other databases."""
+    if "://" not in source:
+        return _find(source)
+    return [_database_path(source)] if urlsplit(source).scheme == "duckdb" else []
 
 
 def _read_schema(schema: Any) -> Any:
@@ -141,7 +148,7 @@ def _open_object(source: Any, missing: tuple[str, ...]) -> Engine:
 
 def _unknown(source: Any) -> ParameterTypeError:
     return ParameterTypeError(
-        f"A {type(source).__name__} is not a table.",
+        f"This is not a table but of type {type(source).__name__}.",
         fix="give a path, a pandas, polars or Spark data frame, Arrow data, a DuckDB relation or a database URL.",
     )
 
@@ -235,12 +242,16 @@ def _open_url(url: str, name: str | None, missing: tuple[str, ...]) -> Engine:
     )
 
 
+def _database_path(url: str) -> Path:
+    return Path(unquote(urlsplit(url).path.removeprefix("/")) or ".")
+
+
 def _open_database(url: str, table: str, missing: tuple[str, ...]) -> Engine:
     import duckdb
 
     from cloister.data.engines.duckdb import connect_to_file, engine_over_connection, tables_of
 
-    path = Path(unquote(urlsplit(url).path.removeprefix("/")) or ".")
+    path = _database_path(url)
     _check_readable(path)
     try:
         connection = connect_to_file(str(path))

@@ -5,6 +5,7 @@ A `Table` holds protected rows. Its ``repr`` shows columns and types only; what 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from cloister.data.bins import Bins
+from cloister.data.columns import Column
 from cloister.data.engines.base import ARROW_TYPES, Engine, value
 from cloister.data.engines.counting import Key, count_groups
 from cloister.data.engines.predicates import resolve_condition
@@ -19,7 +21,14 @@ from cloister.data.engines.profiling import profile_columns
 from cloister.data.frequency import FrequencyTable
 from cloister.data.measures import CountPresent, Measure, Sum
 from cloister.data.profile import ColumnProfile, StorageType
-from cloister.errors import MissingExtraError, ParameterError, ParameterTypeError, SchemaError, UnknownColumnError
+from cloister.errors import (
+    DataWarning,
+    MissingExtraError,
+    ParameterError,
+    ParameterTypeError,
+    SchemaError,
+    UnknownColumnError,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +50,7 @@ class Table:
             )
         self._engine = engine
         self._schema = schema
+        self._warn_of_contradictions()
 
     @property
     def schema(self) -> Any:  # a Schema or None
@@ -93,7 +103,7 @@ class Table:
                 f'There are bins for "{next(iter(edges))}", which is not grouped by.',
                 fix="add it to columns, or drop its bins.",
             )
-        chosen = dict(measures or {})
+        chosen = _named(measures)
         positions = {name: self._measured(measure) for name, measure in chosen.items()}
         condition = None if where is None else resolve_condition(where, self._engine)
         return count_groups(self._engine, keys, condition=condition, measures=chosen, positions=positions)
@@ -135,6 +145,21 @@ class Table:
             raise MissingExtraError(what="Polars data frames", package="polars", extra="polars") from None
         return pl.from_arrow(self.to_arrow())
 
+    def _warn_of_contradictions(self) -> None:
+        described = getattr(self._schema, "columns", {})
+        wrong = [
+            f'"{name}" is called {described[name].kind} and stored as {storage}'
+            for name, storage in self.types.items()
+            if isinstance(described.get(name), Column) and not described[name].fits(storage)
+        ]
+        if wrong:
+            warnings.warn(
+                f"The schema contradicts the table: {', '.join(wrong)}. Correct the kind, or mend the data; texts that "
+                'stand for missing values are given with missing=("?",).',
+                DataWarning,
+                stacklevel=4,
+            )
+
     def _position(self, name: str) -> int:
         if name not in self._engine.names:
             raise UnknownColumnError(str(name), self._engine.names)
@@ -159,6 +184,15 @@ class Table:
         position = self._position(measure.column)
         measure.check(self._engine.types[position])
         return position
+
+
+def _named(measures: Mapping[str, Measure] | None) -> dict[str, Measure]:
+    if measures is not None and not isinstance(measures, Mapping):
+        raise ParameterTypeError(
+            "measures is not a mapping from names to measures.",
+            fix='write for example measures={"cost": Sum("cost", bounds=(0, 1000))}.',
+        )
+    return dict(measures or {})
 
 
 def _names(columns: Sequence[str]) -> list[str]:

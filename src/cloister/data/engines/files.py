@@ -8,17 +8,20 @@ a sample: integers, real numbers, true/false, ISO dates, ISO dates with times, e
 
 from __future__ import annotations
 
-import csv
-import gzip
-import re
-from collections.abc import Sequence
+import io
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import cast
 
 import duckdb
 from sqlglot import exp
 
 from cloister.data.engines.base import SQL_TYPES, repair_names
+from cloister.data.engines.csv_errors import explained, listing, open_bytes
+from cloister.data.engines.csv_header import ENCODINGS, check_header, read_header
 from cloister.data.engines.duckdb import DuckDBEngine, connect, engine_over_connection
 from cloister.data.profile import StorageType
 from cloister.errors import DataError, ParameterError
@@ -27,12 +30,9 @@ __all__ = ["CSV_ENDINGS", "ENCODINGS", "PARQUET_ENDINGS", "engine_over_csv", "en
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
-ENCODINGS = {"utf-8": "utf-8-sig", "latin-1": "latin-1", "utf-16": "utf-16"}
-"""The encodings of text files, and what Python calls them."""
 
 _IN_MEMORY = 2**30
 _GZIP_RATIO = 8
-_DELIMITERS = ",;\t|"
 _CELLS, _DATA = "cloister_cells", "cloister_data"
 _REAL = r"(?i)[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?|nan"
 _PATTERNS = {
@@ -45,6 +45,7 @@ _PATTERNS = {
 
 _CANDIDATES = (StorageType.INTEGER, *_PATTERNS)
 _FIRST_ROWS = 10_000
+_COPIED = 2**20
 
 
 def engine_over_parquet(paths: Sequence[Path], *, missing: tuple[str, ...] = ()) -> DuckDBEngine:
@@ -56,7 +57,7 @@ def engine_over_parquet(paths: Sequence[Path], *, missing: tuple[str, ...] = ())
         return engine_over_connection(connection, exp.to_table(_DATA), missing=missing)
     except duckdb.Error:
         raise DataError(
-            f"{_listing(paths)} is damaged or not a Parquet file.",
+            f"{listing(paths)} is damaged or not a Parquet file.",
             fix="check that it was copied completely, and that all files have the same columns.",
         ) from None
 
@@ -66,20 +67,45 @@ def engine_over_csv(
 ) -> DuckDBEngine:
     """Return an engine over CSV files of one layout."""
     encoding = _check_encoding(encoding)
-    names, delimiter = _read_header(paths[0], encoding)
+    names, delimiter = read_header(paths[0], encoding)
     for path in paths[1:]:
-        if _read_header(path, encoding) != (names, delimiter):
+        if read_header(path, encoding) != (names, delimiter):
             raise DataError(
                 f'"{path.name}" has another header than "{paths[0].name}".',
                 fix="open files of one layout together, and others on their own.",
             )
+    check_header(paths[0], names)
     repaired = repair_names(names)
-    cells = _cells(paths, width=len(names), delimiter=delimiter, encoding=encoding, missing=missing)
+    kind = "TABLE" if _fits(paths) else "VIEW"
     try:
-        connection = _load(cells, width=len(names), kind="TABLE" if _fits(paths) else "VIEW")
+        with _readable(paths, encoding, kind) as (read, known):
+            cells = _cells(read, width=len(names), delimiter=delimiter, encoding=known, missing=missing)
+            connection = _load(cells, width=len(names), kind=kind)
     except duckdb.Error as error:
-        raise _explained(paths, str(error), encoding) from None
+        raise explained(paths, str(error), encoding) from None
+    except UnicodeError:
+        raise explained(paths, "unicode", encoding) from None
     return engine_over_connection(connection, exp.to_table(_DATA), names=repaired, missing=missing)
+
+
+@contextmanager
+def _readable(paths: Sequence[Path], encoding: str, kind: str) -> Iterator[tuple[Sequence[Path], str]]:
+    """Give files that DuckDB reads, and their encoding: cp1252 is copied to UTF-8, gone when the cells are loaded."""
+    if encoding != "cp1252":
+        yield paths, encoding
+        return
+    if kind != "TABLE":
+        raise DataError(f"{listing(paths)} is too large to be read as CP1252.", fix="save it as UTF-8.")
+    with tempfile.TemporaryDirectory(prefix="cloister-") as folder:
+        copies = [Path(folder, f"{number}.csv") for number in range(len(paths))]
+        for path, copy in zip(paths, copies, strict=True):
+            with (
+                open_bytes(path) as raw,
+                io.TextIOWrapper(raw, encoding=encoding, newline="") as source,
+                copy.open("w", encoding="utf-8", newline="") as target,
+            ):
+                shutil.copyfileobj(source, target, _COPIED)
+        yield copies, "utf-8"
 
 
 def _load(cells: exp.Select, *, width: int, kind: str) -> duckdb.DuckDBPyConnection:
@@ -202,7 +228,13 @@ def _compression(paths: Sequence[Path]) -> str:
 def _check_encoding(encoding: str | None) -> str:
     if encoding is None:
         return "utf-8"
-    aliases = {"utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1", "utf16": "utf-16"}
+    aliases = {
+        "utf8": "utf-8",
+        "latin1": "latin-1",
+        "iso-8859-1": "latin-1",
+        "windows-1252": "cp1252",
+        "utf16": "utf-16",
+    }
     known = aliases.get(encoding.lower(), encoding.lower())
     if known not in ENCODINGS:
         raise ParameterError(
@@ -212,61 +244,6 @@ def _check_encoding(encoding: str | None) -> str:
     return known
 
 
-def _read_header(path: Path, encoding: str) -> tuple[list[str], str]:
-    """Return the names of the columns and the delimiter."""
-    try:
-        with _open_text(path, ENCODINGS[encoding]) as stream:
-            line = stream.readline()
-            while line.count('"') % 2 and (more := stream.readline()):
-                line += more
-    except (UnicodeError, OSError, EOFError) as error:
-        raise _explained([path], "unicode" if isinstance(error, UnicodeError) else str(error), encoding) from None
-    if not line.strip():
-        raise DataError(f'"{path.name}" is empty.', fix="give a file with a header line and rows below it.")
-    bare = re.sub(r'"[^"]*"', "", line)
-    delimiter = max(_DELIMITERS, key=bare.count)
-    return next(csv.reader([line], delimiter=delimiter)), delimiter
-
-
-def _open_text(path: Path, encoding: str) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding=encoding, newline="\n")
-    return path.open(encoding=encoding, newline="\n")
-
-
 def _fits(paths: Sequence[Path]) -> bool:
     sizes = (path.stat().st_size * (_GZIP_RATIO if path.suffix == ".gz" else 1) for path in paths)
     return sum(sizes) <= _IN_MEMORY
-
-
-def _listing(paths: Sequence[Path]) -> str:
-    others = f" (or one of the {len(paths) - 1} files beside it)" if len(paths) > 1 else ""
-    return f'"{paths[0].name}"{others}'
-
-
-def _explained(paths: Sequence[Path], message: str, encoding: str) -> DataError:
-    """Return our own error for DuckDB's or Python's, which may quote cells."""
-    where = re.search(r"CSV Error on Line: (\d+)", message)
-    place = f"{_listing(paths)}, line {where[1]}," if where else _listing(paths)
-    folded = message.lower()
-    if "unicode" in folded or "encoded" in folded:
-        return DataError(
-            f"{place} is not {encoding.upper()} text.",
-            fix=f'give its encoding, for example encoding="{"latin-1" if encoding == "utf-8" else "utf-8"}".',
-        )
-    if "gzip" in folded or "compressed" in folded or "crc" in folded:
-        return DataError(
-            f"{place} is not a complete gzip file.", fix="copy it again, or unpack it with gunzip to check."
-        )
-    if "number of columns" in folded:
-        return DataError(
-            f"{place} has more or fewer cells than the header.",
-            fix="give every row one cell per column; put cells that contain the delimiter in double quotes.",
-        )
-    if "quote" in folded:
-        return DataError(
-            f"{place} has a quote that is never closed.", fix='close it, or write a quote inside text as "".'
-        )
-    return DataError(
-        f"{place} could not be read as CSV.", fix="save it again as comma-separated UTF-8 text with a header."
-    )

@@ -178,7 +178,10 @@ class _Resolver:
         folded = [position for position, known in enumerate(names) if known.lower() == name.lower()]
         if len(folded) == 1 and not node.this.quoted:
             return folded[0]
-        raise UnknownColumnError(name, names)
+        unknown = UnknownColumnError(name, names)
+        if node.arg_key in ("expression", "expressions"):
+            unknown.fix = f"if it is a value, put it in single quotes: '{name}'; else {unknown.fix}"
+        raise unknown
 
     def _part(self, part: str, inner: exp.Expression, node: exp.Expression) -> _Typed:
         moment, family = self.operand(inner)

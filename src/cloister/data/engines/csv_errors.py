@@ -1,0 +1,125 @@
+"""Why a CSV file could not be read, in our own words: DuckDB's and Python's messages may quote cells."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, cast
+
+from cloister.errors import DataError
+
+__all__ = ["check_is_text", "explained", "listing", "open_bytes"]
+
+_CHUNK = 2**20
+_NOT_TEXT = {
+    b"PK\x03\x04": ("a zip archive or an Excel workbook", "unpack it, or save the sheet as CSV (UTF-8)."),
+    b"\xd0\xcf\x11\xe0": ("an Excel workbook", "save the sheet as CSV (UTF-8)."),
+    b"\x1f\x8b": ("compressed with gzip", 'let its name end in ".csv.gz".'),
+    b"PAR1": ("a Parquet file", 'let its name end in ".parquet".'),
+}
+_OTHER_ENCODINGS = {
+    "utf-8": 'encoding="latin-1", or encoding="cp1252" for a file from Windows',
+    "latin-1": 'encoding="cp1252"',
+}
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BIG_ENDIAN, _LITTLE_ENDIAN = b"\xfe\xff", b"\xff\xfe"
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file, unpacked if its name says that it is compressed."""
+    return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def check_is_text(path: Path, encoding: str) -> None:
+    """Refuse a file whose first bytes say that it is something else than text in an encoding.
+
+    Raises:
+        DataError: with what it is and how to open it.
+    """
+    with open_bytes(path) as stream:
+        first = stream.read(4)
+    for start, (what, fix) in _NOT_TEXT.items():
+        if first.startswith(start):
+            raise DataError(f'"{path.name}" is {what}, not CSV text.', fix=fix)
+    if first.startswith(_BIG_ENDIAN):
+        raise DataError(f'"{path.name}" is UTF-16 text with the larger byte first.', fix="save it as UTF-8.")
+    if first.startswith(_LITTLE_ENDIAN) and encoding != "utf-16":
+        raise DataError(f'"{path.name}" is UTF-16 text.', fix='give its encoding, encoding="utf-16".')
+
+
+def explained(paths: Sequence[Path], message: str, encoding: str) -> DataError:
+    """Return our own error for DuckDB's or Python's."""
+    where = re.search(r"CSV Error on Line: (\d+)", message)
+    place = f"{listing(paths)}, line {where[1]}," if where else listing(paths)
+    folded = message.lower()
+    if "unicode" in folded or "encoded" in folded:
+        other = _OTHER_ENCODINGS.get(encoding, 'encoding="utf-8"')
+        return DataError(
+            f"{place} is not {encoding.upper()} text.",
+            fix=f"give its encoding, for example {other}.",
+        )
+    if "gzip" in folded or "compressed" in folded or "crc" in folded:
+        return DataError(
+            f"{place} is not a complete gzip file.", fix="copy it again, or unpack it with gunzip to check."
+        )
+    if "maximum line size" in folded:
+        return DataError(
+            f"{place} is longer than two million characters.",
+            fix="shorten the long cell or leave its column out; if a quote before it is never closed, close it.",
+        )
+    if "number of columns" in folded:
+        return DataError(
+            f"{place} has more or fewer cells than the header.",
+            fix="give every row one cell per column; put cells that contain the delimiter in double quotes.",
+        )
+    return _looked_at(paths, place)
+
+
+def listing(paths: Sequence[Path]) -> str:
+    """Return the name of a file, and how many others are beside it."""
+    others = f" (or one of the {len(paths) - 1} files beside it)" if len(paths) > 1 else ""
+    return f'"{paths[0].name}"{others}'
+
+
+def _looked_at(paths: Sequence[Path], place: str) -> DataError:
+    """Return an error for files of which the reader says only that they are wrong, or blames a quote."""
+    seen = [_scan(path) for path in paths]
+    if any(quotes % 2 for quotes, _ in seen):
+        return DataError(
+            f"{place} has a quote that is never closed.", fix='close it, or write a quote inside text as "".'
+        )
+    if any(len(ends) > 1 for _, ends in seen):
+        return DataError(
+            f"{place} ends some lines in one way and some in another (LF, CR LF or CR).",
+            fix="make all line ends alike, for example with dos2unix.",
+        )
+    if any(quotes for quotes, _ in seen):
+        return DataError(
+            f"{place} has a quote in the wrong place.",
+            fix='put the whole cell in double quotes, and write a quote inside it as "".',
+        )
+    return DataError(
+        f"{place} could not be read as CSV.", fix="save it again as comma-separated UTF-8 text with a header."
+    )
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    try:
+        with open_bytes(path) as stream:
+            while chunk := stream.read(_CHUNK):
+                yield chunk + stream.read(1) if chunk.endswith(b"\r") else chunk
+    except (OSError, EOFError):
+        return
+
+
+def _scan(path: Path) -> tuple[int, set[bytes]]:
+    """Return the number of quotes and the kinds of line ends outside quotes."""
+    quotes, ends = 0, set[bytes]()
+    for chunk in _chunks(path):
+        pieces = chunk.split(b'"')
+        outside = pieces[quotes % 2 :: 2]
+        ends.update(end for piece in outside for end in _LINE_END.findall(piece))
+        quotes += len(pieces) - 1
+    return quotes, ends
