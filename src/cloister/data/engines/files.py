@@ -9,6 +9,7 @@ a sample: integers, real numbers, true/false, ISO dates, ISO dates with times, e
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
