@@ -28,7 +28,7 @@ from cloister.core import validation
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.errors import AccountingError, ParameterError, UnsupportedEventError
 
-__all__ = ["accountant_named", "compare", "compose"]
+__all__ = ["accountant_named", "check_relation", "compare", "compose"]
 
 _ACCOUNTANTS: tuple[type[Accountant], ...] = (
     PureAccountant,
@@ -78,7 +78,7 @@ def compose(
         raise ParameterError("Either delta or epsilon is given, and the other is found.", fix="leave one of them out.")
     common = in_common(releases, adjacency=adjacency, unit=unit)
     counts = common.counts
-    _check_relation(common.adjacency, counts)
+    check_relation(common.adjacency, counts)
     shared: dict[str, Any] = {  # fields of several types
         "adjacency": common.adjacency,
         "unit": common.unit,
@@ -117,7 +117,8 @@ def accountant_named(name: str) -> Accountant:
     return known[name]()
 
 
-def _check_relation(relation: Adjacency, counts: Tally) -> None:
+def check_relation(relation: Adjacency, counts: Tally) -> None:
+    """Raise if events are not accounted for under a relation."""
     if relation is Adjacency.REPLACE and any(isinstance(event, SubsampledEvent) for event in counts):
         raise AccountingError(
             "Poisson samples are accounted for when a unit is added or removed, not when it is replaced.",
