@@ -5,7 +5,8 @@ commit. The debit *is* the reservation: whatever fails afterwards, it stays spen
 the ledger and its limits alone, never on data.
 
 The sum over all analysts never passes the dataset's budget. Limits of single analysts are policy below that sum;
-analysts may share what they learn, so the dataset's sum is the one that protects people.
+analysts may share what they learn, so the dataset's sum is the one that protects people. A spend without an analyst is
+the owner's and is bound by the sum alone.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Ledger(Protocol):
         """Return the account of a dataset, opening it if it is new.
 
         Raises:
-            AccountMismatchError: if it exists with another budget, unit or neighbor relation.
+            AccountMismatchError: if it exists with another budget, unit or neighbor relation, or under another
+                spelling of the same name.
         """
         ...
 
@@ -65,7 +67,8 @@ class Ledger(Protocol):
 
         Raises:
             BudgetExceededError: if the dataset, or the analyst's limit, has less left.
-            AccountMismatchError: if the guarantee is for another relation or unit.
+            AccountMismatchError: if the guarantee is for another relation or unit, or the analyst's name is only
+                another spelling of one that the account knows.
             AccountingError: if the guarantee does not hold, or the event takes more than the cost, or nobody knows
                 what the event takes.
         """

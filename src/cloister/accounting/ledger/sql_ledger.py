@@ -48,7 +48,7 @@ class SqlLedger:
         if record is None:
             with self._database.writing() as session:
                 session.lock_openings()
-                record = rows.last(session, dataset) or _append(session, dataset, EntryKind.OPEN, details)
+                record = rows.last(session, dataset) or _opened(session, dataset, details)
         account = record.account()
         _check_same(account, details)
         return account
@@ -195,6 +195,11 @@ class SqlLedger:
             return _append(session, dataset, kind, {"budget": budget.to_dict()}, before=before, analyst=analyst)
 
 
+def _opened(session: Session, dataset: str, details: dict[str, Any]) -> Record:
+    checks.check_spelling(dataset, rows.datasets(session), name="dataset")
+    return _append(session, dataset, EntryKind.OPEN, details)
+
+
 def _append(
     session: Session,
     dataset: str,
@@ -205,11 +210,14 @@ def _append(
     analyst: str | None = None,
     key: str | None = None,
 ) -> Record:
+    share = _share(session, dataset, analyst)
+    if analyst is not None and share is None:
+        checks.check_spelling(analyst, rows.analysts(session, dataset), name="analyst")
     state, share = transition(
         kind,
         details,
         state=None if before is None else before.read_state(),
-        share=_share(session, dataset, analyst),
+        share=share,
         analyst=analyst,
     )
     record = Record(
