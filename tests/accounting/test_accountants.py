@@ -259,3 +259,34 @@ def test_the_public_surface_is_lazy_and_complete() -> None:
     assert dir(accounting) == sorted(accounting.__all__)
     with pytest.raises(AttributeError, match="nothing_here"):
         _ = accounting.nothing_here
+
+
+def test_many_gaussian_releases_of_hardly_any_loss_still_lose_something() -> None:
+    events = RepeatedEvent(event=GaussianEvent(squared_multiplier=Fraction(10) ** 326), count=10**300)
+    for accountant in (GaussianAccountant(), RenyiAccountant()):
+        assert accountant.delta(events, epsilon=0) >= Fraction(398, 10**16)
+    assert GaussianAccountant().epsilon(events, delta=1e-15) > 0
+    assert RenyiAccountant().divergence(events, order=2) >= Fraction(1, 10**26)
+
+
+@pytest.mark.parametrize("squared", [Fraction(1, 10**13), Fraction(1, 10**400)])
+def test_gaussian_releases_without_noise_are_refused(squared: Fraction) -> None:
+    event = GaussianEvent(squared_multiplier=squared)
+    for events in ([event], [event, PureEvent(epsilon=1)]):
+        with pytest.raises(AccountingError, match="larger noise multiplier"):
+            composed(events, delta=1e-6, accountant="gaussian" if len(events) == 1 else "numerical")
+
+
+def test_a_sample_of_a_release_that_is_concentrated_only_up_to_delta_is_refused() -> None:
+    rough = SubsampledEvent(rate=0.1, event=ZeroConcentratedEvent(rho=0.1, delta=1e-8))
+    with pytest.raises(UnsupportedEventError, match="describe what ran"):
+        composed(rough, delta=1e-6)
+    assert composed(SubsampledEvent(rate=0.1, event=ZeroConcentratedEvent(rho=0.1)), delta=1e-6).epsilon > 0
+
+
+def test_a_sample_of_an_approximate_release_is_bounded_by_its_amplified_epsilon() -> None:
+    event = SubsampledEvent(rate=0.1, event=ApproxEvent(epsilon=1, delta=1e-9))
+    as_pure = SubsampledEvent(rate=0.1, event=PureEvent(epsilon=1))
+    divergence = RenyiAccountant().divergence(event, order=8)
+    assert RenyiAccountant().divergence(as_pure, order=8) <= divergence <= approx_loss(event)[0]
+    assert divergence == RenyiAccountant().divergence(PureEvent(epsilon=approx_loss(event)[0]), order=8)
