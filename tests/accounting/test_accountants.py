@@ -28,7 +28,6 @@ from cloister.accounting import (
     ZeroConcentratedEvent,
     advanced,
     compare,
-    compose,
 )
 from cloister.accounting.accountants import accountant_named
 from cloister.accounting.accountants.base import approx_loss, describe, tally
@@ -40,6 +39,7 @@ from cloister.errors import (
     ParameterTypeError,
     UnsupportedEventError,
 )
+from tests.support.releases import composed
 
 LAPLACE = RepeatedEvent(event=LaplaceEvent(noise_multiplier=10), count=100)
 GAUSSIAN = RepeatedEvent(event=GaussianEvent(squared_multiplier=100), count=100)
@@ -57,12 +57,12 @@ workloads = st.lists(laplace_like, min_size=1, max_size=5)
 
 
 def test_cdp_14_composition_targets() -> None:
-    assert compose(LAPLACE, delta=0).epsilon == compose(LAPLACE).epsilon == 10
+    assert composed(LAPLACE, delta=0).epsilon == composed(LAPLACE).epsilon == 10
     assert float(advanced(PureDP(epsilon=0.1), count=100, slack=1e-6).epsilon) == pytest.approx(6.30823, abs=1e-5)
-    assert float(compose(LAPLACE, delta=1e-6).epsilon) == pytest.approx(4.6927, abs=5e-5)
+    assert float(composed(LAPLACE, delta=1e-6).epsilon) == pytest.approx(4.6927, abs=5e-5)
     simple = ZeroConcentratedAccountant(method="simple").epsilon(GAUSSIAN, delta=1e-5)
     assert float(simple) == pytest.approx(5.29853, abs=1e-5)
-    assert float(compose(GAUSSIAN, delta=1e-5).epsilon) == pytest.approx(4.3772, abs=5e-5)
+    assert float(composed(GAUSSIAN, delta=1e-5).epsilon) == pytest.approx(4.3772, abs=5e-5)
     assert float(NumericalAccountant().epsilon(GAUSSIAN, delta=1e-5)) == pytest.approx(4.3772, rel=1e-4)
 
 
@@ -113,7 +113,7 @@ def test_epsilon_and_delta_are_inverse(events: list[Event], name: str) -> None:
 @given(workloads)
 def test_automatic_is_the_best_of_the_valid_ones(events: list[Event]) -> None:
     best = min(compare(events, delta=1e-6).values())
-    assert float(compose(events, delta=1e-6).epsilon) <= float(best) * (1 + 1e-3)
+    assert float(composed(events, delta=1e-6).epsilon) <= float(best) * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -121,8 +121,8 @@ def test_nothing_costs_nothing(name: str) -> None:
     accountant: Accountant = accountant_named(name)
     assert accountant.epsilon([], delta=1e-6) == 0
     assert accountant.delta([], epsilon=1) <= 0 or name == "renyi"
-    assert compose([], delta=1e-6) == ApproxDP(epsilon=0, delta=1e-6)
-    assert compose([]) == PureDP(epsilon=0)
+    assert composed([], delta=1e-6) == ApproxDP(epsilon=0, delta=1e-6)
+    assert composed([]) == PureDP(epsilon=0)
 
 
 def test_pure_sums() -> None:
@@ -168,7 +168,7 @@ def test_discrete_gaussian_noise_is_accepted_when_wide_enough() -> None:
     narrow = DiscreteGaussianEvent(squared_sigma=63, squared_sensitivity=2)
     with pytest.raises(UnsupportedEventError, match="use compose"):
         accountant.epsilon(narrow, delta=1e-6)
-    assert compose(narrow, delta=1e-6).epsilon == RenyiAccountant().epsilon(narrow, delta=1e-6)
+    assert composed(narrow, delta=1e-6).epsilon == RenyiAccountant().epsilon(narrow, delta=1e-6)
 
 
 @pytest.mark.parametrize("distance", [1, 3])
@@ -200,12 +200,12 @@ def test_zero_concentrated_details() -> None:
 
 
 def test_compose_answers_in_guarantees() -> None:
-    promise = compose(LAPLACE, delta=1e-6, unit="patient", adjacency="user")
+    promise = composed(LAPLACE, delta=1e-6, unit="patient", adjacency="user")
     assert isinstance(promise, ApproxDP)
     assert (promise.unit, promise.adjacency, promise.delta) == ("patient", "user", Fraction(1, 10**6))
-    assert float(compose(LAPLACE, epsilon=promise.epsilon).delta) <= 1.001e-6
-    assert compose(LAPLACE, delta=1e-6, accountant=PureAccountant()).epsilon == 10
-    assert compose(LAPLACE, delta=1e-6, accountant="pure").epsilon == 10
+    assert float(composed(LAPLACE, epsilon=promise.epsilon).delta) <= 1.001e-6
+    assert composed(LAPLACE, delta=1e-6, accountant=PureAccountant()).epsilon == 10
+    assert composed(LAPLACE, delta=1e-6, accountant="pure").epsilon == 10
 
 
 @pytest.mark.parametrize(
@@ -219,38 +219,38 @@ def test_compose_answers_in_guarantees() -> None:
 )
 def test_compose_refuses_odd_questions(arguments: dict[str, Any], fix: str) -> None:
     with pytest.raises(ParameterError, match=fix):
-        compose(LAPLACE, **arguments)
+        composed(LAPLACE, **arguments)
 
 
 def test_compose_refuses_what_nobody_knows() -> None:
     sample_of_many = SubsampledEvent(rate=0.1, event=RepeatedEvent(event=PureEvent(epsilon=1), count=2))
     assert describe(sample_of_many) == "poisson_subsampled(repeated)"
     with pytest.raises(UnsupportedEventError, match="describe what ran"):
-        compose(sample_of_many, delta=1e-6)
-    with pytest.raises(UnsupportedEventError, match="use compose"):
-        compose(GAUSSIAN)
+        composed(sample_of_many, delta=1e-6)
+    with pytest.raises(UnsupportedEventError, match="give a delta, for example compose.*delta=1e-6"):
+        composed(GAUSSIAN)
     with pytest.raises(AccountingError, match=r"delta above 0\.01"):
-        compose([ZeroConcentratedEvent(rho=1, delta=1e-2)], delta=1e-6)
+        composed([ZeroConcentratedEvent(rho=1, delta=1e-2)], delta=1e-6)
     with pytest.raises(AccountingError, match="delta above"):
-        compose([ApproxEvent(epsilon=1, delta=1e-3)], delta=1e-6)
+        composed([ApproxEvent(epsilon=1, delta=1e-3)], delta=1e-6)
     with pytest.raises(AccountingError, match="larger epsilon"):
-        compose(ZeroConcentratedEvent(rho=10**6), epsilon=0)
+        composed(ZeroConcentratedEvent(rho=10**6), epsilon=0)
 
 
 def test_samples_are_for_adding_and_removing() -> None:
     sampled = SubsampledEvent(rate=0.1, event=GaussianEvent(squared_multiplier=4))
-    assert compose(sampled, delta=1e-6).epsilon > 0
+    assert composed(sampled, delta=1e-6).epsilon > 0
     with pytest.raises(AccountingError, match="add_remove"):
-        compose(sampled, delta=1e-6, adjacency="replace")
+        composed(sampled, delta=1e-6, adjacency="replace")
 
 
 def test_automatic_asks_renyi_where_the_numerical_one_is_loose_or_silent() -> None:
     sampled = [SubsampledEvent(rate=0.01, event=LaplaceEvent(noise_multiplier=1))] * 1000
     answers = compare(sampled, delta=1e-6)
-    assert compose(sampled, delta=1e-6).epsilon == answers["renyi"] < answers["numerical"]
+    assert composed(sampled, delta=1e-6).epsilon == answers["renyi"] < answers["numerical"]
     extreme = [PureEvent(epsilon=30), RepeatedEvent(event=PureEvent(epsilon=1e-5), count=10**10)]
     assert "numerical" not in compare(extreme, delta=1e-6)
-    assert compose(extreme, delta=1e-6).epsilon == RenyiAccountant().epsilon(extreme, delta=1e-6)
+    assert composed(extreme, delta=1e-6).epsilon == RenyiAccountant().epsilon(extreme, delta=1e-6)
 
 
 def test_the_public_surface_is_lazy_and_complete() -> None:
@@ -259,3 +259,34 @@ def test_the_public_surface_is_lazy_and_complete() -> None:
     assert dir(accounting) == sorted(accounting.__all__)
     with pytest.raises(AttributeError, match="nothing_here"):
         _ = accounting.nothing_here
+
+
+def test_many_gaussian_releases_of_hardly_any_loss_still_lose_something() -> None:
+    events = RepeatedEvent(event=GaussianEvent(squared_multiplier=Fraction(10) ** 326), count=10**300)
+    for accountant in (GaussianAccountant(), RenyiAccountant()):
+        assert accountant.delta(events, epsilon=0) >= Fraction(398, 10**16)
+    assert GaussianAccountant().epsilon(events, delta=1e-15) > 0
+    assert RenyiAccountant().divergence(events, order=2) >= Fraction(1, 10**26)
+
+
+@pytest.mark.parametrize("squared", [Fraction(1, 10**13), Fraction(1, 10**400)])
+def test_gaussian_releases_without_noise_are_refused(squared: Fraction) -> None:
+    event = GaussianEvent(squared_multiplier=squared)
+    for events in ([event], [event, PureEvent(epsilon=1)]):
+        with pytest.raises(AccountingError, match="larger noise multiplier"):
+            composed(events, delta=1e-6, accountant="gaussian" if len(events) == 1 else "numerical")
+
+
+def test_a_sample_of_a_release_that_is_concentrated_only_up_to_delta_is_refused() -> None:
+    rough = SubsampledEvent(rate=0.1, event=ZeroConcentratedEvent(rho=0.1, delta=1e-8))
+    with pytest.raises(UnsupportedEventError, match="describe what ran"):
+        composed(rough, delta=1e-6)
+    assert composed(SubsampledEvent(rate=0.1, event=ZeroConcentratedEvent(rho=0.1)), delta=1e-6).epsilon > 0
+
+
+def test_a_sample_of_an_approximate_release_is_bounded_by_its_amplified_epsilon() -> None:
+    event = SubsampledEvent(rate=0.1, event=ApproxEvent(epsilon=1, delta=1e-9))
+    as_pure = SubsampledEvent(rate=0.1, event=PureEvent(epsilon=1))
+    divergence = RenyiAccountant().divergence(event, order=8)
+    assert RenyiAccountant().divergence(as_pure, order=8) <= divergence <= approx_loss(event)[0]
+    assert divergence == RenyiAccountant().divergence(PureEvent(epsilon=approx_loss(event)[0]), order=8)

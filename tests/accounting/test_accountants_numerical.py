@@ -20,11 +20,11 @@ from cloister.accounting import (
     NumericalAccountant,
     PureEvent,
     RepeatedEvent,
-    compose,
 )
 from cloister.accounting.accountants import grid, numerical
 from cloister.accounting.accountants.losses import CONTINUOUS, LaplaceLike, atoms
 from cloister.errors import AccountingError
+from tests.support.releases import composed
 
 Pair = list[tuple[Fraction, Fraction]]
 """Outputs of a finite mechanism on two neighbors: probabilities under the one and the other."""
@@ -121,7 +121,7 @@ def test_extreme_sizes_are_handled(epsilon: float, steps: int) -> None:
     }
     for count in (1, 1000):
         events = RepeatedEvent(event=kind[steps], count=count)
-        assert count * epsilon * 0.1 <= float(compose(events, delta=1e-6).epsilon) <= count * epsilon or epsilon < 1e-6
+        assert count * epsilon * 0.1 <= float(composed(events, delta=1e-6).epsilon) <= count * epsilon or epsilon < 1e-6
         with suppress(AccountingError):
             assert 0 <= NumericalAccountant().delta(events, epsilon=1) <= 1
     assert NumericalAccountant().epsilon(GaussianEvent(squared_multiplier=10**300), delta=1e-6) < 1e-6
@@ -289,10 +289,10 @@ def test_merging_steps_dominates() -> None:
 
 def test_mixed_workloads_are_at_least_as_bad_as_their_parts() -> None:
     mixed = [*many("laplace", 100), *[GaussianEvent(squared_multiplier=900)] * 100, PureEvent(epsilon=0.01)]
-    whole = compose(mixed, delta=1e-6).epsilon
-    assert whole > compose(mixed[:100], delta=1e-6).epsilon
-    assert whole > compose(mixed[100:200], delta=1e-6).epsilon
-    assert whole < compose(mixed, delta=1e-6, accountant="renyi").epsilon
+    whole = composed(mixed, delta=1e-6).epsilon
+    assert whole > composed(mixed[:100], delta=1e-6).epsilon
+    assert whole > composed(mixed[100:200], delta=1e-6).epsilon
+    assert whole < composed(mixed, delta=1e-6, accountant="renyi").epsilon
 
 
 def test_a_tiny_gaussian_beside_large_releases_is_rounded_up() -> None:

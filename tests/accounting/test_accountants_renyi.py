@@ -94,7 +94,7 @@ def test_slack_in_delta_is_kept_apart() -> None:
         ACCOUNTANT.epsilon([plain] * 10, delta=1e-6), rel=1e-9
     )
     assert float(ACCOUNTANT.delta([rough] * 10, epsilon=1)) >= 1e-7
-    sampled = SubsampledEvent(rate=0.1, event=ZeroConcentratedEvent(rho=0.1, delta=1e-6))
+    sampled = SubsampledEvent(rate=0.1, event=ApproxEvent(epsilon=0.1, delta=1e-6))
     assert ACCOUNTANT.delta(sampled, epsilon=100) == pytest.approx(Fraction(1, 10**6))
     with pytest.raises(AccountingError, match="delta above 1e-06"):
         ACCOUNTANT.epsilon(sampled, delta=1e-7)

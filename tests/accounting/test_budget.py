@@ -76,3 +76,11 @@ def test_costs_of_guarantees() -> None:
 def test_other_dictionaries_are_refused() -> None:
     with pytest.raises(ParameterError, match="to_dict"):
         Budget.from_dict({"schema": "cloister.budget/9"})
+
+
+def test_budgets_that_no_float_can_hold_are_printed() -> None:
+    assert repr(Budget(epsilon=10**400)) == "Budget(epsilon=1e+400)"
+    assert repr(Budget(rho=Fraction(1, 3 * 10**400), delta=Fraction(1, 10**400))) == (
+        "Budget(rho=3.33333e-401, delta=1e-400)"
+    )
+    assert repr(Budget(epsilon=0)) == "Budget(epsilon=0)"

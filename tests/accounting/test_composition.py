@@ -56,11 +56,31 @@ def test_order_does_not_matter(lists: tuple[list[PureDP], list[PureDP]]) -> None
 def test_cdp_23_parallel_composition() -> None:
     parts = [PureDP(epsilon=0.1), PureDP(epsilon=0.3), PureDP(epsilon=0.2)]
     assert parallel(parts) == PureDP(epsilon=0.3)
-    assert parallel(parts, adjacency="replace") == PureDP(epsilon=0.5, adjacency="replace")
-    assert parallel(parts[:1], adjacency="replace").epsilon == Fraction(1, 10)
+    assert parallel([parts[0]] * 2, adjacency="replace") == PureDP(epsilon=0.2, adjacency="replace")
+    assert parallel(parts, adjacency="replace") == PureDP(epsilon=0.6, adjacency="replace")
     rough = [ApproxDP(epsilon=0.1, delta=1e-6), ApproxDP(epsilon=0.3, delta=1e-7)]
     assert parallel(rough) == ApproxDP(epsilon=0.3, delta=1e-6)
-    assert parallel(rough, adjacency="replace") == ApproxDP(epsilon=0.4, delta=1.1e-6, adjacency="replace")
+    replaced = parallel(rough, adjacency="replace")
+    assert isinstance(replaced, ApproxDP)
+    assert replaced.epsilon == Fraction(6, 10)
+    assert replaced.delta == to_replace(rough[0]).delta > Fraction(2, 10**6)
+
+
+@given(pure | approx.filter(lambda part: part.epsilon < 2), st.integers(1, 3))
+def test_a_record_replaced_inside_one_part_costs_what_to_replace_says(part: PureDP, count: int) -> None:
+    assert parallel([part] * count, adjacency="replace") == to_replace(part)
+
+
+def test_parallel_composition_under_replace_of_zero_concentrated_parts() -> None:
+    parts = [ZeroConcentratedDP(rho=0.1), PureDP(epsilon=1)]
+    assert parallel(parts, adjacency="replace") == ZeroConcentratedDP(rho=2, adjacency="replace")
+    with pytest.raises(AccountingError, match="delta = 0"):
+        parallel([ZeroConcentratedDP(rho=0.1, delta=0.01)], adjacency="replace")
+
+
+def test_parallel_composition_under_replace_of_many_deltas_counts_the_two_largest() -> None:
+    parts = [ApproxDP(epsilon=0, delta=0.1), ApproxDP(epsilon=0, delta=0.05)]
+    assert parallel(parts, adjacency="replace") == ApproxDP(epsilon=0, delta=0.2, adjacency="replace")
 
 
 def test_parallel_refuses_other_relations() -> None:

@@ -8,13 +8,13 @@ import pytest
 from cloister.accounting import (
     Budget,
     ZeroConcentratedEvent,
-    compose,
     explicit,
     geometric,
     uniform,
     zero_concentrated_share,
 )
 from cloister.errors import BudgetExceededError, ParameterError
+from tests.support.releases import composed
 
 
 def test_cdp_15_geometric_policy() -> None:
@@ -46,7 +46,7 @@ def test_zero_concentrated_shares_fill_the_budget(method: str) -> None:
     total = Budget(epsilon=1, delta=1e-6)
     share = zero_concentrated_share(total, queries=100, method=method)
     assert share.rho is not None
-    spent = compose([ZeroConcentratedEvent(rho=share.rho)] * 100, delta=1e-6, accountant="zero_concentrated").epsilon
+    spent = composed([ZeroConcentratedEvent(rho=share.rho)] * 100, delta=1e-6, accountant="zero_concentrated").epsilon
     assert spent <= 1
     assert float(spent) > (0.999 if method == "optimal" else 0.8)
     # Ten times as many queries cost each of them a tenth of rho, so a third of epsilon and not a tenth.

@@ -99,3 +99,32 @@ def test_features_may_not_be_empty() -> None:
 
     with pytest.raises(ParameterError, match="at least one feature"):
         audit(noisy, (0.0, 1.0), epsilon=1, features=Nothing())
+
+
+@pytest.mark.parametrize("width", [None, 2])
+def test_nan_on_one_side_only_is_seen(width: int | None) -> None:
+    def mechanism(dataset: int, size: int) -> Any:
+        values = samplers.laplace(1, size if width is None else (size, width))
+        values[: size * dataset : 2] = np.nan
+        return values
+
+    for pair in ((0, 1), (1, 0)):
+        report = audit(mechanism, pair, epsilon=1)
+        assert report.refuted
+        assert np.isnan(report.event.value)
+        assert report.hits == (12_500, 0)
+
+
+def test_nan_is_neither_below_nor_above() -> None:
+    def mechanism(dataset: int, size: int) -> Any:
+        values = dataset + samplers.laplace(1, size)
+        values[::2] = np.nan
+        return values
+
+    assert not audit(mechanism, (0, 1), epsilon=1).refuted
+    assert audit(mechanism, (0, 9), epsilon=1).refuted
+
+
+def test_none_is_not_an_output() -> None:
+    with pytest.raises(ParameterError, match="return NaN"):
+        audit(lambda _: None, (0, 1), epsilon=1, samples=100)

@@ -20,6 +20,7 @@ from cloister.testing import (
     removals,
 )
 from cloister.testing.bounds import bounds_of
+from cloister.testing.exact_check import UNLISTED
 from cloister.testing.zoo.queries import TABLE, func1, func2, func3, func4
 
 
@@ -259,3 +260,25 @@ def test_other_relations_need_more_than_rows() -> None:
         list(all_neighbors("ab", max_rows=2, adjacency=Adjacency.NODE))
     with pytest.raises(ParameterError, match="the rows that are possible"):
         list(all_neighbors("", max_rows=2))
+
+
+def test_probability_that_is_not_listed_is_an_output_of_its_own() -> None:
+    missing = Fraction(1, 2 * 10**9)
+    laws = {"a": {0: 1 - missing}, "b": {0: Fraction(1)}}
+    report = check_exactly(laws.__getitem__, [("a", "b")], epsilon=5)
+    assert report.refuted
+    assert report.tight_epsilon == math.inf
+    assert report.counterexample is not None
+    assert report.counterexample.outputs == (UNLISTED,)
+    assert check_exactly(laws.__getitem__, [("a", "b")], epsilon=5, delta=missing).holds
+
+
+def test_bounds_that_may_add_up_to_one_leave_nothing_out() -> None:
+    laws = {"a": {0: (HALF - Fraction(1, 10**12), HALF), 1: HALF}, "b": {0: HALF, 1: HALF}}
+    assert check_exactly(laws.__getitem__, [("a", "b")], epsilon=1).holds
+
+
+@pytest.mark.parametrize("pair", [(1, True), (0.0, -0.0), ((1,), (1.0,))])
+def test_datasets_that_are_equal_but_not_the_same_are_told_apart(pair: tuple[Any, Any]) -> None:
+    report = check_exactly(lambda dataset: {repr(dataset): Fraction(1)}, [pair], epsilon=1)
+    assert report.refuted

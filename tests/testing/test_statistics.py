@@ -139,7 +139,16 @@ def test_two_samples_of_few_values_are_compared_by_value() -> None:
     first, second = np.repeat([0, 1, 2], [500, 500, 1]), np.repeat([0, 1], [500, 500])
     assert fit_two(first, second).p_value > 0.1
     assert fit_two(first, np.repeat([0, 1], [900, 100])).p_value < 1e-9
-    assert fit_two(np.zeros(50), np.zeros(60)).p_value == 1
+    assert fit_two(np.zeros(50), np.ones(60)).p_value < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(np.zeros(50), np.zeros(60)), (np.arange(10.0), np.arange(10.0)), (np.arange(9.0), np.arange(9999.0))],
+)
+def test_two_samples_that_show_nothing_are_refused(first: Any, second: Any) -> None:
+    with pytest.raises(ParameterError, match="draw more samples"):
+        check_same_distribution(first, second)
 
 
 def test_cdp_19_vector_noise_has_independent_draws() -> None:
@@ -164,10 +173,23 @@ def test_a_coordinate_without_noise_is_found() -> None:
         check_independent(sample)
 
 
-def test_noise_that_is_nearly_always_zero_is_not_called_constant() -> None:
+def test_noise_that_is_nearly_always_zero_shows_nothing() -> None:
     sample = np.zeros((1000, 2))
     sample[0, 0] = sample[1, 1] = 1
-    check_independent(sample)
+    with pytest.raises(ParameterError, match="draw more samples"):
+        check_independent(sample)
+
+
+def test_dependence_is_seen_where_one_value_outweighs_all_others() -> None:
+    column = np.repeat([-2.0, -1.0, 0.0, 1.0, 2.0], [10, 990, 8000, 990, 10])
+    with pytest.raises(StatisticalError, match="not independent"):
+        check_independent(np.stack([column, column], axis=1))
+
+
+@pytest.mark.parametrize("size", [2, 10, 30])
+def test_independence_needs_enough_draws(size: int) -> None:
+    with pytest.raises(ParameterError, match="draw more samples"):
+        check_independent(np.repeat(np.arange(float(size))[:, None], 2, axis=1))
 
 
 @pytest.mark.parametrize("shape", [(10,), (10, 1)])

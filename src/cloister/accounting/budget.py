@@ -8,6 +8,7 @@ stay valid when every release is chosen after seeing the answers before it, so e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -54,8 +55,8 @@ class Budget:
         return exact.number(self.amount_given)
 
     def __repr__(self) -> str:
-        slack = f", delta={float(self.delta):g}" if self.delta else ""
-        return f"Budget({self.measure}={float(self.amount):g}{slack})"
+        slack = f", delta={_shown(self.delta)}" if self.delta else ""
+        return f"Budget({self.measure}={_shown(self.amount)}{slack})"
 
     def __add__(self, other: Budget) -> Budget:
         return self._combined(other, self.amount + other.amount, self.delta + other.delta)
@@ -127,3 +128,9 @@ class Budget:
                 f"A budget in {self.measure} and one in {other.measure} cannot be combined.",
                 fix=f"express both in {self.measure}.",
             )
+
+
+def _shown(value: Fraction) -> str:
+    """Return about six digits, also of a number that no float can hold."""
+    digits = Context(prec=6).divide(Decimal(value.numerator), Decimal(value.denominator))
+    return f"{float(digits):g}" if -300 < digits.adjusted() < 300 else f"{digits.normalize():e}"

@@ -42,8 +42,14 @@ def parallel(guarantees: Iterable[Composable], *, adjacency: Adjacency | str = A
     """Return what releases on disjoint parts of the data promise together.
 
     The parts must be defined without looking at the data, and each part's guarantee must be stated under
-    ``add_remove``. Under ``add_remove`` the whole costs as much as the costliest part. Under ``replace`` a record can
-    leave one part and enter another, so the whole costs the two largest parts together.
+    ``add_remove``. Under ``add_remove`` the whole costs as much as the costliest part. Under ``replace`` a record may
+    leave one part and enter another, which costs both parts together, or it may be replaced inside one part, which is
+    a removal and an addition there and costs what `to_replace` says. The whole costs the larger of the two, number by
+    number; for pure parts that is twice the largest. The sum of the two largest alone would be right only if each
+    part kept its epsilon under ``replace`` too, which a guarantee under ``add_remove`` does not say.
+
+    >>> parallel([PureDP(epsilon=1), PureDP(epsilon=0.1)], adjacency="replace").epsilon
+    Fraction(2, 1)
 
     Raises:
         AccountingError: For any other relation, and for parts that are themselves stated under ``replace``: such a
@@ -59,7 +65,9 @@ def parallel(guarantees: Iterable[Composable], *, adjacency: Adjacency | str = A
     if relation is Adjacency.ADD_REMOVE:
         return _combined(parts, max)
     if relation is Adjacency.REPLACE:
-        return replace(_combined(parts, _two_largest), adjacency=relation)
+        moved = replace(_combined(parts, _two_largest), adjacency=relation)
+        changed = _combined([to_replace(part) for part in parts], max)
+        return _combined([moved, changed], max)
     raise AccountingError(
         f"Parallel composition is not defined under {relation}: one unit may have data in several parts.",
         fix="use sequential(parts), which is always valid.",

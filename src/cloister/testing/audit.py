@@ -4,8 +4,8 @@ Outputs on two neighbors are reduced to real features (the output itself, coordi
 the samples chooses, among thresholds and single values of the features, the event that tells the neighbors apart best;
 the other half, which had no part in the choice, bounds the two probabilities of that event by Clopper and Pearson
 (1934). If ``Pr[event | D] >= low`` and ``Pr[event | D'] <= high`` then every true epsilon is at least
-``ln((low - delta) / high)``, with the stated confidence. The method follows Ding et al. (2018) and Jagielski et al.
-(2020).
+``ln((low - delta) / high)``, with the stated confidence. NaN is a value like any other. The method follows Ding et al.
+(2018) and Jagielski et al. (2020).
 """
 
 from __future__ import annotations
@@ -217,12 +217,14 @@ def _events(name: str, first: Outputs, second: Outputs) -> tuple[list[Event], In
         events += [Event(feature=name, relation=">", value=values[cut]) for cut in cuts]
         for part, table in zip(counts, tables, strict=True):
             below = np.cumsum(part)[cuts]
-            table += [below, part.sum() - below]
+            table += [below, part[values == values].sum() - below]  # noqa: PLR0124  # NaN is neither below nor above
     return events, np.concatenate(tables[0]), np.concatenate(tables[1])
 
 
 def _happens(event: Event, values: Outputs) -> NDArray[np.bool_]:
     match event.relation:
+        case "==" if event.value != event.value:  # NaN
+            return np.asarray(values != values)  # noqa: PLR0124
         case "==":
             return np.asarray(values == event.value)
         case "<=":
@@ -279,6 +281,10 @@ def _drawer(mechanism: Callable[..., Any], *, vectorized: bool | None) -> Callab
             raise ParameterError(
                 f"The mechanism did not return {size} outputs in one row or one table.",
                 fix="return an array with one number, or one row of numbers, per output; encode other outputs so.",
+            )
+        if outputs.dtype == object and (outputs == np.array(None)).any():
+            raise ParameterError(
+                "The mechanism returned None.", fix="return NaN, or a text such as 'none', where there is no answer."
             )
         return outputs
 

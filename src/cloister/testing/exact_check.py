@@ -23,12 +23,15 @@ from cloister.core import exact, validation
 from cloister.errors import ParameterError, PrivacyRefutedError
 from cloister.testing.bounds import Bounds, Probability, bounds_of
 
-__all__ = ["Counterexample", "ExactReport", "Verdict", "check_exactly"]
+__all__ = ["UNLISTED", "Counterexample", "ExactReport", "Verdict", "check_exactly"]
 
 TOLERANCE = Fraction(1, 10**12)
 _ZERO: Bounds = (Fraction(0), Fraction(0))
 _MASS_ERROR = Fraction(1, 10**9)
 _SHOWN = 3
+
+UNLISTED = "<every output that is not listed>"
+"""The output that stands for the probability that a distribution leaves out."""
 
 Outputs: TypeAlias = Mapping[Hashable, Probability]
 _Table: TypeAlias = "dict[Hashable, Bounds]"
@@ -181,7 +184,8 @@ def check_exactly(
 
     Args:
         distribution: returns {output: probability} for a dataset; a probability is a rational, a float (read as an
-            interval of four units in the last place each way) or a pair of bounds. Outputs left out are impossible.
+            interval of four units in the last place each way) or a pair of bounds. What is certainly missing from
+            1, at most a billionth, counts as one more output, `UNLISTED`, the same for all datasets.
         neighbors: pairs of neighboring datasets; each is checked both ways.
         epsilon: the claim.
         delta: the claim.
@@ -217,15 +221,13 @@ def check_exactly(
 
 
 def _remembering(table: Callable[[Any], _Table]) -> Callable[[Any], _Table]:
-    """Return the same function that computes each dataset once, where datasets can be keys."""
-    known: dict[Hashable, _Table] = {}
+    """Return the same function that computes each object once; equal objects may still differ, as 1 and True do."""
+    known: dict[int, tuple[Any, _Table]] = {}
 
     def look_up(dataset: Any) -> _Table:
-        if not isinstance(dataset, Hashable):
-            return table(dataset)
-        if dataset not in known:
-            known[dataset] = table(dataset)
-        return known[dataset]
+        if id(dataset) not in known:
+            known[id(dataset)] = (dataset, table(dataset))
+        return known[id(dataset)][1]
 
     return look_up
 
@@ -244,12 +246,16 @@ def _directions(table: Callable[[Any], _Table], pair: tuple[Any, Any]) -> tuple[
 
 def _table(outputs: Outputs, *, densities: bool) -> _Table:
     table = {output: bounds_of(probability) for output, probability in outputs.items()}
+    if densities:
+        return table
     low, high = (sum((item[end] for item in table.values()), Fraction(0)) for end in (0, 1))
-    if not densities and (low > 1 + _MASS_ERROR or high < 1 - _MASS_ERROR):
+    if low > 1 + _MASS_ERROR or high < 1 - _MASS_ERROR:
         raise ParameterError(
             "The probabilities of a distribution do not add up to 1.",
             fix="list every output, join far outputs into one, or pass densities=True.",
         )
+    if high < 1:
+        table[UNLISTED] = (1 - high, 1 - low)
     return table
 
 

@@ -78,10 +78,7 @@ def fit(sample: ArrayLike, law: Distribution) -> Fit:
         return Fit(statistic=np.inf, degrees=1, p_value=0.0, impossible=True)
     expected, observed = _merge_small(expected, observed)
     if len(expected) < 2:
-        raise ParameterError(
-            "The law has fewer than two bins of 20 expected samples: nothing can be tested.",
-            fix="draw more samples, or compare a law that is not constant.",
-        )
+        raise _too_small("law")
     return _chi_square(float(((observed - expected) ** 2 / expected).sum()), len(expected) - 1)
 
 
@@ -135,14 +132,18 @@ def check_scale(
 
 
 def fit_two(first: ArrayLike, second: ArrayLike) -> Fit:
-    """Return the chi-square test of two samples having one law, on bins of the pooled sample."""
+    """Return the chi-square test of two samples having one law, on bins of the pooled sample.
+
+    Raises:
+        ParameterError: if a sample is too small, or all values are the same, so that nothing can be tested.
+    """
     one, two = _checked(first), _checked(second)
     codes = _codes(np.concatenate([one, two]), bins=_MIDDLE_BINS, least=2 * LEAST_EXPECTED)
     size = int(codes.max()) + 1
     left = np.bincount(codes[: len(one)], minlength=size).astype(np.float64)
     right = np.bincount(codes[len(one) :], minlength=size).astype(np.float64)
-    if size < 2:
-        return Fit(statistic=0.0, degrees=1, p_value=1.0)
+    if size < 2 or min(len(one), len(two)) < 2 * LEAST_EXPECTED:
+        raise _too_small("samples")
     weight = np.sqrt(len(two) / len(one))
     return _chi_square(float(((weight * left - right / weight) ** 2 / (left + right)).sum()), size - 1)
 
@@ -167,6 +168,7 @@ def check_independent(sample: ArrayLike, *, false_alarm: float = FALSE_ALARM, wh
 
     Raises:
         StatisticalError: if two coordinates depend on each other, or one has no noise at all.
+        ParameterError: if a column has too few values, or too few different ones, for two bins.
     """
     table = np.asarray(sample, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] < 2:
@@ -178,6 +180,8 @@ def check_independent(sample: ArrayLike, *, false_alarm: float = FALSE_ALARM, wh
     for column in range(table.shape[1]):
         if np.ptp(table[:, column]) == 0:
             raise StatisticalError(f"{what} is missing in coordinate {column}.", fix="draw noise for every coordinate.")
+    if any(not code.any() for code in codes):
+        raise _too_small("columns")
     pairs = list(combinations(range(len(codes)), 2))
     if len(pairs) > _MOST_PAIRS:
         pairs = [(column, column + 1) for column in range(len(codes) - 1)]
@@ -188,6 +192,14 @@ def check_independent(sample: ArrayLike, *, false_alarm: float = FALSE_ALARM, wh
                 f"{what} is not independent between coordinates {left} and {right}: {outcome}.",
                 fix="draw one independent value per coordinate.",
             )
+
+
+def _too_small(what: str) -> ParameterError:
+    has = "has" if what == "law" else "have"
+    return ParameterError(
+        f"The {what} {has} fewer than two bins of 20 expected samples: nothing can be tested.",
+        fix="draw more samples, or compare a law that is not constant.",
+    )
 
 
 def _checked(sample: ArrayLike) -> NDArray[np.generic]:
@@ -270,7 +282,10 @@ def _groups(weights: Floats, *, least: float) -> Integers:
 def _codes(values: NDArray[np.generic], *, bins: int, least: float) -> Integers:
     """Return the number of the bin of each value: about ``bins`` of them, none with fewer than ``least`` values."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    groups = _groups(counts.astype(np.float64), least=max(least, len(values) / bins if len(counts) > bins else 0))
+    weights = counts.astype(np.float64)
+    groups = _groups(weights, least=max(least, len(values) / bins if len(counts) > bins else 0))
+    if not groups.any():  # one value outweighs all others
+        groups = _groups(weights, least=least)
     return np.asarray(groups[codes], dtype=np.int64)
 
 

@@ -405,3 +405,22 @@ def test_threads_share_a_ledger_and_never_overspend(ledger: Ledger) -> None:
     analysts = [ledger.spent("hospital", analyst=f"analyst {number}").amount for number in range(3)]
     assert sum(analysts) == 1
     ledger.verify()
+
+
+@pytest.mark.parametrize("name", ["Hospital", "HOSPITAL", "\uff48ospital"])
+def test_another_spelling_of_a_dataset_is_not_a_second_budget(hospital: Ledger, name: str) -> None:
+    with pytest.raises(AccountMismatchError, match='write dataset "hospital"'):
+        hospital.open_account(name, budget=Budget(epsilon=1), unit="patient")
+    assert [account.dataset for account in hospital.accounts()] == ["hospital"]
+    assert hospital.open_account("hospital-2", budget=Budget(epsilon=1)).dataset == "hospital-2"
+
+
+def test_another_spelling_of_an_analyst_does_not_escape_a_limit(hospital: Ledger) -> None:
+    hospital.limit_analyst("hospital", analyst="ann", budget=TENTH)
+    hospital.spend("hospital", cost=TENTH, analyst="ann")
+    for name in ("Ann", "\uff21nn"):
+        with pytest.raises(AccountMismatchError, match='write analyst "ann"'):
+            hospital.spend("hospital", cost=TENTH, analyst=name)
+        with pytest.raises(AccountMismatchError, match='write analyst "ann"'):
+            hospital.limit_analyst("hospital", analyst=name, budget=TENTH)
+    hospital.spend("hospital", cost=TENTH, analyst="anna")

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings, strategies as st
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import Ledger, open_ledger
 from cloister.accounting.ledger.chain import COLUMNS, GENESIS, Record, canonical
+from cloister.accounting.ledger.sqlite import _expected_layout
 from cloister.errors import LedgerDamagedError, LedgerError
 
 Execute = Callable[..., Any]
@@ -95,8 +96,7 @@ def test_a_flipped_character_is_found(url: str, execute: Execute, column: str) -
         execute(f"UPDATE entries SET {column} = ? {where}", (flipped,))
         assert _damage(url).entry == number
         execute(f"UPDATE entries SET {column} = ? {where}", (text,))
-    with open_ledger(url) as ledger:
-        ledger.verify()
+    _verify_with_triggers(url, execute)
 
 
 @pytest.mark.parametrize("number", [1, 2, 5, LAST])
@@ -207,16 +207,14 @@ def test_an_older_but_whole_chain_is_found_by_a_noted_head(url: str, execute: Ex
     execute(f"DELETE FROM entries WHERE dataset = 'hospital' AND number = {LAST}")
     older = _load(execute, LAST - 1)["digest"]
     execute("UPDATE accounts SET entries = ?, head = ? WHERE dataset = 'hospital'", (LAST - 1, older))
-    with open_ledger(url) as ledger:
-        ledger.verify()
+    _verify_with_triggers(url, execute)
     assert "noted earlier" in _damage(url, hospital=head).problem
 
 
 def test_a_dataset_that_vanished_is_found_by_a_noted_head(url: str, execute: Execute) -> None:
     for table in ("entries", "accounts"):
         execute(f"DELETE FROM {table} WHERE dataset = 'clinic'")
-    with open_ledger(url) as ledger:
-        ledger.verify()
+    _verify_with_triggers(url, execute)
     assert _damage(url, clinic="a" * 64).dataset == "clinic"
 
 
@@ -405,3 +403,34 @@ def _reseal_last_as(execute: Execute, *, kind: str, details: object, state: str 
     values = {**_load(execute, LAST), "kind": kind, "details": canonical(details)}
     digest = _store(execute, LAST, {**values, "state": state or values["state"]})
     execute("UPDATE accounts SET head = ? WHERE dataset = 'hospital'", (digest,))
+
+
+def test_a_ledger_without_its_triggers_is_found(url: str) -> None:
+    with open_ledger(url) as ledger:
+        ledger.verify()
+        _drop_a_trigger(url)
+        with pytest.raises(LedgerDamagedError, match="triggers"):
+            ledger.verify()
+
+
+def _drop_a_trigger(url: str) -> None:
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as connection:
+            connection.execute("DROP TRIGGER entries_stay")
+    else:
+        import psycopg
+
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute("ALTER TABLE cloister_ledger.entries DISABLE TRIGGER entries_stay")
+
+
+def _verify_with_triggers(url: str, execute: Execute) -> None:
+    if url.startswith("sqlite"):
+        for kind, _, statement in _expected_layout():
+            if kind == "trigger":
+                execute(statement)
+    else:
+        for table in ("entries", "accounts"):
+            execute(f"ALTER TABLE {table} ENABLE TRIGGER ALL")
+    with open_ledger(url) as ledger:
+        ledger.verify()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import sqlite3
+import stat
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cloister.accounting.budget import Budget
-from cloister.accounting.ledger import Ledger, open_ledger
+from cloister.accounting.ledger import Ledger, open_ledger, sqlite
 from cloister.accounting.ledger.database import _ABANDONED, _close_all
 from cloister.accounting.ledger.sqlite import MemoryDatabase, SqliteDatabase
 from cloister.errors import (
@@ -251,3 +253,39 @@ def test_postgres_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtraError, match=r"cloister\[postgres\]"):
         open_ledger("postgresql://host/database")
+
+
+def test_a_second_name_for_the_file_is_refused(path: Path, opened: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_LINKING", 0.02)
+    other = path.with_name("other.db")
+    os.link(path, other)
+    for use in (opened.accounts, lambda: open_ledger(f"sqlite:///{other}"), lambda: open_ledger(f"sqlite:///{path}")):
+        with pytest.raises(LedgerError, match="remove the other names"):
+            use()
+    other.unlink()
+    assert opened.accounts() == open_ledger(f"sqlite:///{path}").accounts()
+
+
+def test_a_new_file_may_have_two_names_for_a_moment(path: Path, opened: Ledger) -> None:
+    other = path.with_name("other.db")
+    os.link(path, other)
+    threading.Timer(0.1, other.unlink).start()
+    opened.accounts()
+    assert not other.exists()
+
+
+def test_a_symbolic_link_leads_to_the_same_budget(path: Path, opened: Ledger) -> None:
+    opened.open_account("linked", budget=Budget(epsilon=1))
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+    with open_ledger(f"sqlite:///{link}") as other:
+        other.spend("linked", cost=Budget(epsilon=1))
+    assert opened.remaining("linked").amount == 0
+    assert not link.with_name("link.db-wal").exists()
+
+
+def test_only_the_owner_may_read_a_new_ledger(path: Path, opened: Ledger) -> None:
+    opened.open_account("private", budget=Budget(epsilon=1))
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    assert modes[path.name] == 0o600
+    assert set(modes.values()) == {0o600}

@@ -1,16 +1,26 @@
-"""The front door: compose events with the best accountant that knows them all, and compare accountants."""
+"""The front door: compose releases with the best accountant that knows them all, and compare accountants."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
+from typing import Any
 
-from cloister.accounting.accountants.base import Accountant, Events, Tally, describe, supports_all, tally
+from cloister.accounting.accountants.base import (
+    Accountant,
+    Events,
+    Tally,
+    describe,
+    has_approx_loss,
+    supports_all,
+    tally,
+)
 from cloister.accounting.accountants.gaussian import GaussianAccountant
 from cloister.accounting.accountants.numerical import NumericalAccountant
 from cloister.accounting.accountants.pld import PldAccountant
 from cloister.accounting.accountants.pure import PureAccountant
+from cloister.accounting.accountants.releases import Releases, in_common
 from cloister.accounting.accountants.renyi import RenyiAccountant
 from cloister.accounting.accountants.zero_concentrated import ZeroConcentratedAccountant
 from cloister.accounting.events import SubsampledEvent
@@ -18,7 +28,7 @@ from cloister.core import validation
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.errors import AccountingError, ParameterError, UnsupportedEventError
 
-__all__ = ["accountant_named", "compare", "compose"]
+__all__ = ["accountant_named", "check_relation", "compare", "compose"]
 
 _ACCOUNTANTS: tuple[type[Accountant], ...] = (
     PureAccountant,
@@ -31,45 +41,61 @@ _ACCOUNTANTS: tuple[type[Accountant], ...] = (
 
 
 def compose(
-    events: Events,
+    releases: Events | Releases,
     *,
     delta: object = None,
     epsilon: object = None,
     accountant: str | Accountant = "auto",
-    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-    unit: str = "row",
+    adjacency: Adjacency | str | None = None,
+    unit: str | None = None,
 ) -> PureDP | ApproxDP:
-    """Return what events promise together.
+    """Return what releases promise together.
 
     Args:
-        events: What ran, in any order, each possibly chosen after seeing the results before it.
+        releases: Results or mechanisms, which carry their relation, unit, caveats and assumptions; or plain events,
+            for which ``adjacency`` and ``unit`` must be stated. In any order, each possibly chosen after seeing the
+            results before it.
         delta: Asks for epsilon at this delta.
         epsilon: Asks for delta at this epsilon. With neither, the plain sum of pure losses is returned.
         accountant: "auto" takes the smallest valid bound that is cheap to find; or one of "pure",
             "zero_concentrated", "gaussian", "renyi", "numerical", "pld"; or an `Accountant`.
-        adjacency: The neighbor relation under which every event was calibrated.
-        unit: The protected unit.
+        adjacency: The neighbor relation under which every event was calibrated; required for plain events.
+        unit: The protected unit; required for plain events.
 
     Returns:
-        `ApproxDP`, or `PureDP` when neither delta nor epsilon is given and no event has a delta.
+        `ApproxDP`, or `PureDP` when neither delta nor epsilon is given and no event has a delta. Caveats of the
+        releases are carried over: one seeded release and the whole does not hold.
+
+    Raises:
+        AccountingError: If the releases have different relations or units.
 
     >>> from cloister.accounting.events import LaplaceEvent
-    >>> round(float(compose([LaplaceEvent(noise_multiplier=10)] * 100, delta=1e-6).epsilon), 3)
+    >>> events = [LaplaceEvent(noise_multiplier=10)] * 100
+    >>> round(float(compose(events, delta=1e-6, adjacency="add_remove", unit="row").epsilon), 3)
     4.693
     """
     if delta is not None and epsilon is not None:
         raise ParameterError("Either delta or epsilon is given, and the other is found.", fix="leave one of them out.")
-    counts = tally(events)
-    relation = _checked_relation(adjacency, counts)
+    common = in_common(releases, adjacency=adjacency, unit=unit)
+    counts = common.counts
+    check_relation(common.adjacency, counts)
+    shared: dict[str, Any] = {  # fields of several types
+        "adjacency": common.adjacency,
+        "unit": common.unit,
+        "assumptions": common.assumptions,
+        "caveats": common.caveats,
+    }
     if epsilon is not None:
         wanted = validation.check_epsilon(epsilon, allow_zero=True)
         least = _answer(accountant, counts, lambda one: one.delta(counts, epsilon=wanted), pure=False)
-        return ApproxDP(epsilon=wanted, delta=_below_one(least), adjacency=relation, unit=unit)
+        return ApproxDP(epsilon=wanted, delta=_below_one(least), **shared)
     slack = validation.check_delta(0 if delta is None else delta)
+    if slack == 0 and isinstance(accountant, str):
+        _check_pure(counts)
     found = _answer(accountant, counts, lambda one: one.epsilon(counts, delta=slack), pure=slack == 0)
     if delta is None:
-        return PureDP(epsilon=found, adjacency=relation, unit=unit)
-    return ApproxDP(epsilon=found, delta=slack, adjacency=relation, unit=unit)
+        return PureDP(epsilon=found, **shared)
+    return ApproxDP(epsilon=found, delta=slack, **shared)
 
 
 def compare(events: Events, *, delta: object) -> dict[str, Fraction]:
@@ -91,14 +117,22 @@ def accountant_named(name: str) -> Accountant:
     return known[name]()
 
 
-def _checked_relation(adjacency: Adjacency | str, counts: Tally) -> Adjacency:
-    relation = Adjacency(validation.check_choice(adjacency, name="adjacency", allowed=[*Adjacency]))
+def check_relation(relation: Adjacency, counts: Tally) -> None:
+    """Raise if events are not accounted for under a relation."""
     if relation is Adjacency.REPLACE and any(isinstance(event, SubsampledEvent) for event in counts):
         raise AccountingError(
             "Poisson samples are accounted for when a unit is added or removed, not when it is replaced.",
             fix="use adjacency='add_remove', or subsampling_without_replacement() for one release under replace.",
         )
-    return relation
+
+
+def _check_pure(counts: Tally) -> None:
+    needing = sorted({describe(event) for event in counts if not has_approx_loss(event)})
+    if needing:
+        raise UnsupportedEventError(
+            f"No epsilon is known for these events without a delta: {', '.join(needing)}.",
+            fix="give a delta, for example compose(releases, delta=1e-6).",
+        )
 
 
 def _answer(

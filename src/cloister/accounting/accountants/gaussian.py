@@ -21,13 +21,16 @@ from fractions import Fraction
 from cloister.accounting.accountants.base import Events, supported
 from cloister.accounting.conversions import float_delta, gaussian_delta, gaussian_epsilon
 from cloister.accounting.events import DiscreteGaussianEvent, Event, GaussianEvent
+from cloister.accounting.sums import sum_above
 from cloister.core import exact, validation
+from cloister.errors import AccountingError
 
 __all__ = ["GaussianAccountant", "combined_mu", "lattice_slack"]
 
 SMALLEST_SQUARED_SIGMA = 64
 _ROUNDING_VARIANCE = 4
 _SLACK = Fraction(1, 10**33)
+_LARGEST_SQUARED_MU = 10**12
 
 
 class GaussianAccountant:
@@ -77,8 +80,14 @@ def squared_mu(event: Event) -> Fraction | None:
 
 def combined_mu(counts: Mapping[Event, int]) -> float:
     """Return the Gaussian parameter of all Gaussian events of a tally together, rounded up."""
-    squares = [count * float(square) for event, count in counts.items() if (square := squared_mu(event)) is not None]
-    return math.sqrt(math.fsum(squares)) * (1 + 1e-15)
+    squares = (count * square for event, count in counts.items() if (square := squared_mu(event)) is not None)
+    total = sum_above(squares)
+    if total > _LARGEST_SQUARED_MU:
+        raise AccountingError(
+            "These Gaussian releases have hardly any noise: nothing useful can be promised about them.",
+            fix="use a larger noise multiplier, or fewer releases.",
+        )
+    return exact.float_above(exact.sqrt_bounds(total)[1])
 
 
 def lattice_slack(counts: Mapping[Event, int]) -> Fraction:

@@ -53,9 +53,10 @@ class RenyiAccountant:
     name = "renyi"
 
     def supports(self, event: Event) -> bool:
-        """Return whether the event has a Rényi curve."""
-        inner = event.event if isinstance(event, SubsampledEvent) else event
-        return has_zero_concentrated_loss(inner)
+        """Return whether the event has a Rényi curve; samples of one that holds only up to delta have none."""
+        if not isinstance(event, SubsampledEvent):
+            return has_zero_concentrated_loss(event)
+        return has_approx_loss(event.event) or (has_zero_concentrated_loss(event.event) and not _own_delta(event.event))
 
     def divergence(self, events: Events, *, order: float) -> Fraction:
         """Return an upper bound of the Rényi divergence of one order above 1, without slacks in delta."""
@@ -104,7 +105,7 @@ def _curve(counts: Mapping[Event, int], orders: Floats) -> Floats:
     for event, count in counts.items():
         match event:
             case GaussianEvent() | DiscreteGaussianEvent() | ZeroConcentratedEvent():
-                linear.append(count * float(zero_concentrated_loss(event)[0]))
+                linear.append(exact.float_above(count * zero_concentrated_loss(event)[0]))
             case SubsampledEvent():
                 total += count * _sampled_curve(event, orders)
             case _:
@@ -124,10 +125,14 @@ def _laplace_curve(rows: list[tuple[float, int, int]], orders: Floats) -> Floats
 
 
 def _sampled_curve(event: SubsampledEvent, orders: Floats) -> Floats:
-    """Return the divergences of a Poisson sample: known at integer orders, infinite elsewhere."""
+    """Return the divergences of a Poisson sample: known at integer orders, infinite elsewhere.
+
+    The bounds at integer orders are proven for releases without a delta; an approximate release keeps only the pure
+    part of its amplified (epsilon, delta).
+    """
     values = np.full(len(orders), np.inf)
     whole = np.isin(orders, INTEGER_ORDERS)
-    if np.any(whole):
+    if np.any(whole) and not _own_delta(event):
         inner = _curve({event.event: 1}, INTEGER_ORDERS)
         gaussian = isinstance(event.event, GaussianEvent)
         bound: Callable[..., float] = _sampled_gaussian if gaussian else _sampled_general

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
 from cloister.core.guarantees import Adjacency
 from cloister.core.validation import check_choice
-from cloister.errors import ParameterError, ParameterTypeError
+from cloister.errors import AccountMismatchError, ParameterError, ParameterTypeError
 
 LONGEST_NAME = 200
 LONGEST_PURPOSE = 1_000
@@ -29,6 +30,16 @@ def check_name(value: object, *, name: str) -> str:
             fix=f'name the {name} in 1 to {LONGEST_NAME} printable characters, such as "hospital-2026".',
         )
     return unicodedata.normalize("NFC", text)
+
+
+def check_spelling(value: str, known: Iterable[str], *, name: str) -> None:
+    """Raise if a new name differs from a known one only by capitals, width or other forms of the same letters."""
+    for other in known:
+        if other != value and _folded(other) == _folded(value):
+            raise AccountMismatchError(
+                f'The {name} "{value}" is only another spelling of "{other}".',
+                fix=f'write {name} "{other}", or choose a name that differs by more than capitals or width.',
+            )
 
 
 def check_analyst(value: object) -> str | None:
@@ -93,6 +104,12 @@ def check_json(value: object) -> Any:  # any JSON value
 def digest_of_key(key: str) -> str:
     """Return the fixed-length text under which a query is looked up."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _folded(text: str) -> str:
+    for _ in range(2):
+        text = unicodedata.normalize("NFKC", text).casefold()
+    return text
 
 
 def _budget(value: object, *, name: str) -> Budget:

@@ -60,6 +60,13 @@ CREATE TRIGGER accounts_grow BEFORE UPDATE ON cloister_ledger.accounts FOR EACH 
     WHEN (NEW.dataset <> OLD.dataset OR NEW.entries <> OLD.entries + 1) EXECUTE FUNCTION cloister_ledger.refuse();
 """
 
+_TRIGGERS = {"entries_stay", "accounts_stay", "accounts_grow"}
+_ACTIVE_TRIGGERS = """
+SELECT t.tgname FROM pg_catalog.pg_trigger t
+    JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = 'cloister_ledger' AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')
+"""
+
 
 class PostgresDatabase(Database):
     """A ledger in a PostgreSQL database."""
@@ -93,7 +100,11 @@ class PostgresDatabase(Database):
         session.rows("SELECT pg_advisory_xact_lock(?)", OPENING_LOCK)
 
     def check_storage(self, session: Session) -> None:
-        """Do nothing: the server checks its own pages."""
+        """See that the tables still refuse edits; the server checks its own pages."""
+        if {name for (name,) in session.rows(_ACTIVE_TRIGGERS)} != _TRIGGERS:
+            raise LedgerDamagedError(
+                f"The tables of the ledger {self.name} were changed: its triggers no longer keep entries from edits."
+            )
 
     def _connection_options(self) -> dict[str, Any]:
         try:

@@ -5,7 +5,8 @@ commit. The debit *is* the reservation: whatever fails afterwards, it stays spen
 the ledger and its limits alone, never on data.
 
 The sum over all analysts never passes the dataset's budget. Limits of single analysts are policy below that sum;
-analysts may share what they learn, so the dataset's sum is the one that protects people.
+analysts may share what they learn, so the dataset's sum is the one that protects people. A spend without an analyst is
+the owner's and is bound by the sum alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
 from cloister.accounting.ledger.values import Account, Entry, Receipt, StoredAnswer
-from cloister.core.guarantees import Adjacency
+from cloister.core.guarantees import Adjacency, DifferentialPrivacy
 
 
 @runtime_checkable
@@ -29,7 +30,8 @@ class Ledger(Protocol):
         """Return the account of a dataset, opening it if it is new.
 
         Raises:
-            AccountMismatchError: if it exists with another budget, unit or neighbor relation.
+            AccountMismatchError: if it exists with another budget, unit or neighbor relation, or under another
+                spelling of the same name.
         """
         ...
 
@@ -45,24 +47,30 @@ class Ledger(Protocol):
         self,
         dataset: str,
         *,
-        cost: Budget,
+        cost: Budget | None = None,
+        guarantee: DifferentialPrivacy | None = None,
         event: Event | None = None,
         analyst: str | None = None,
         purpose: str = "",
         key: str | None = None,
     ) -> Receipt:
-        """Debit a cost durably, or raise and debit nothing.
+        """Debit a cost, or what a guarantee costs, durably, or raise and debit nothing.
 
         Args:
             dataset: the account.
             cost: what the release takes, in the measure of the account's budget.
-            event: what will run, for accountants.
+            guarantee: in place of a cost, what the release promises, under the account's relation and unit.
+            event: what will run, for accountants; the cost must be at least what it takes.
             analyst: who asks; a limit set for them applies as well.
             purpose: a sentence for the owner.
             key: the canonical text of the query, if its answer will be stored for repeats.
 
         Raises:
             BudgetExceededError: if the dataset, or the analyst's limit, has less left.
+            AccountMismatchError: if the guarantee is for another relation or unit, or the analyst's name is only
+                another spelling of one that the account knows.
+            AccountingError: if the guarantee does not hold, or the event takes more than the cost, or nobody knows
+                what the event takes.
         """
         ...
 

@@ -14,6 +14,7 @@ _ACCOUNT = "SELECT entries, head FROM cloister_ledger.accounts WHERE dataset = ?
 _ONE = _SELECT + "WHERE dataset = ? AND number = ?"
 _PAGE = _SELECT + "WHERE dataset = ? AND number > ? ORDER BY number LIMIT 500"
 _OF_ANALYST = _SELECT + "WHERE dataset = ? AND analyst = ? ORDER BY number DESC LIMIT 1"
+_ANALYSTS = "SELECT DISTINCT analyst FROM cloister_ledger.entries WHERE dataset = ? AND analyst IS NOT NULL"
 _ANSWERS = _SELECT + "WHERE dataset = ? AND query_key = ? AND kind = 'answer' ORDER BY number"
 _INSERT = f"INSERT INTO cloister_ledger.entries ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
 _OPEN = "INSERT INTO cloister_ledger.accounts (dataset, entries, head) VALUES (?, ?, ?)"
@@ -71,6 +72,11 @@ def last_of_analyst(session: Session, dataset: str, analyst: str) -> Record | No
     """Return the last entry that concerns an analyst, checked, or None."""
     rows = session.rows(_OF_ANALYST, dataset, analyst)
     return _record(rows[0]).check() if rows else None
+
+
+def analysts(session: Session, dataset: str) -> list[str]:
+    """Return the analysts that have an entry in an account, in order."""
+    return sorted(str(name) for (name,) in session.rows(_ANALYSTS, dataset))
 
 
 def answers(session: Session, dataset: str, query_key: str) -> list[Record]:

@@ -9,13 +9,13 @@ from typing import Any, Self
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
-from cloister.accounting.ledger import checks, rows
+from cloister.accounting.ledger import checks, pricing, rows
 from cloister.accounting.ledger.chain import GENESIS, Record, canonical, reading, state_text
 from cloister.accounting.ledger.database import Database, Session
 from cloister.accounting.ledger.replay import Replay
 from cloister.accounting.ledger.state import Share, State, charge, transition
 from cloister.accounting.ledger.values import Account, Entry, EntryKind, Receipt, StoredAnswer
-from cloister.core.guarantees import Adjacency
+from cloister.core.guarantees import Adjacency, DifferentialPrivacy
 from cloister.errors import AccountMismatchError, LedgerError, ParameterError
 
 
@@ -48,7 +48,7 @@ class SqlLedger:
         if record is None:
             with self._database.writing() as session:
                 session.lock_openings()
-                record = rows.last(session, dataset) or _append(session, dataset, EntryKind.OPEN, details)
+                record = rows.last(session, dataset) or _opened(session, dataset, details)
         account = record.account()
         _check_same(account, details)
         return account
@@ -68,15 +68,17 @@ class SqlLedger:
         self,
         dataset: str,
         *,
-        cost: Budget,
+        cost: Budget | None = None,
+        guarantee: DifferentialPrivacy | None = None,
         event: Event | None = None,
         analyst: str | None = None,
         purpose: str = "",
         key: str | None = None,
     ) -> Receipt:
-        """Debit a cost durably, or raise and debit nothing."""
+        """Debit a cost, or what a guarantee costs, durably, or raise and debit nothing."""
         dataset, analyst = checks.check_name(dataset, name="dataset"), checks.check_analyst(analyst)
-        cost, event = checks.check_cost(cost), checks.check_event(event)
+        event = checks.check_event(event)
+        debit = self._priced(dataset, cost=cost, guarantee=guarantee, event=event)
         key = None if key is None else checks.check_key(key)
         details: dict[str, Any] = {
             "event": None if event is None else event.to_dict(),
@@ -85,7 +87,7 @@ class SqlLedger:
         }
         with self._database.writing() as session:
             before = rows.last_known(session, dataset, lock=True)
-            details["cost"] = charge(before.read_state(), cost).to_dict()
+            details["cost"] = charge(before.read_state(), debit).to_dict()
             record = _append(session, dataset, EntryKind.SPEND, details, before=before, analyst=analyst, key=key)
         return _receipt(record)
 
@@ -172,11 +174,30 @@ class SqlLedger:
             state = rows.last_known(session, dataset).read_state()
             return state, _share(session, dataset, analyst)
 
+    def _priced(
+        self, dataset: str, *, cost: Budget | None, guarantee: DifferentialPrivacy | None, event: Event | None
+    ) -> Budget:
+        """Return the checked cost; relation, unit and measure of an account never change, so no lock is held."""
+        pricing.check_one_of(cost, guarantee)
+        if guarantee is None and event is None:
+            return checks.check_cost(cost)
+        state = self._standing(dataset, None)[0]
+        debit = checks.check_cost(cost if guarantee is None else pricing.price(state, guarantee=guarantee))
+        if event is not None:
+            stated = debit if guarantee is None else pricing.own_measure(guarantee)
+            pricing.check_covers_event(state, cost=stated, event=event)
+        return debit
+
     def _change(self, dataset: str, kind: EntryKind, *, budget: Budget, analyst: str | None = None) -> Record:
         dataset = checks.check_name(dataset, name="dataset")
         with self._database.writing() as session:
             before = rows.last_known(session, dataset, lock=True)
             return _append(session, dataset, kind, {"budget": budget.to_dict()}, before=before, analyst=analyst)
+
+
+def _opened(session: Session, dataset: str, details: dict[str, Any]) -> Record:
+    checks.check_spelling(dataset, rows.datasets(session), name="dataset")
+    return _append(session, dataset, EntryKind.OPEN, details)
 
 
 def _append(
@@ -189,11 +210,14 @@ def _append(
     analyst: str | None = None,
     key: str | None = None,
 ) -> Record:
+    share = _share(session, dataset, analyst)
+    if analyst is not None and share is None:
+        checks.check_spelling(analyst, rows.analysts(session, dataset), name="analyst")
     state, share = transition(
         kind,
         details,
         state=None if before is None else before.read_state(),
-        share=_share(session, dataset, analyst),
+        share=share,
         analyst=analyst,
     )
     record = Record(

@@ -1,8 +1,8 @@
 """Ledgers in an SQLite file, or in the memory of one process.
 
 A file is made complete under another name and then linked to its own, so that nobody sees half a ledger and nothing is
-overwritten. It is in write-ahead mode; every commit waits for the disk (``synchronous=FULL``); writers queue with
-``BEGIN IMMEDIATE``.
+overwritten. Only its owner may read it. It must have one name: each name has a write-ahead log of its own, and two logs
+would be two budgets. Every commit waits for the disk (``synchronous=FULL``); writers queue with ``BEGIN IMMEDIATE``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import sqlite3
 import tempfile
 import threading
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,9 @@ APPLICATION = 0x636C6F69
 VERSION = 1
 PATIENCE = 120
 """Seconds to wait for other writers."""
+
+_LINKING = 1.0
+"""Seconds for which a new file may have two names, while it is made."""
 
 _TABLES = """
 CREATE TABLE accounts (
@@ -62,6 +66,8 @@ CREATE TRIGGER accounts_grow BEFORE UPDATE ON accounts
     BEGIN SELECT RAISE(ABORT, 'accounts of a ledger only grow'); END;
 """
 
+_LAYOUT = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
+
 _DRIVER_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """SQLite quotes damaged bytes in its messages, and Python's driver then fails to decode them."""
 
@@ -83,7 +89,7 @@ class SqliteDatabase(Database):
 
     def __init__(self, path: Path, *, create: bool) -> None:
         super().__init__(f"sqlite:///{path}", driver_errors=_DRIVER_ERRORS)
-        self._path = path.absolute()
+        self._path = Path(os.path.realpath(path))
         try:
             self._check_place()
             if create and not self._path.exists():
@@ -108,9 +114,13 @@ class SqliteDatabase(Database):
         """Do nothing: there is one writer at a time."""
 
     def check_storage(self, session: Session) -> None:
-        """Let SQLite check its pages and indexes."""
+        """Let SQLite check its pages and indexes, and see that the tables still refuse edits."""
         if session.rows("PRAGMA integrity_check") != [("ok",)]:
             raise LedgerDamagedError(f"The ledger {self.name} is damaged: its pages or indexes disagree.")
+        if session.rows(_LAYOUT) != _expected_layout():
+            raise LedgerDamagedError(
+                f"The tables of the ledger {self.name} were changed: its triggers no longer keep entries from edits."
+            )
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -128,9 +138,12 @@ class SqliteDatabase(Database):
 
     def _taken(self) -> tuple[Any, bool]:
         connection, fresh = super()._taken()
-        if self._file_identity() != self._identity:
+        try:
+            if self._file_identity() != self._identity:
+                raise LedgerDamagedError(f"The file of the ledger {self.name} was replaced while it was in use.")
+        except LedgerError:
             connection.close()
-            raise LedgerDamagedError(f"The file of the ledger {self.name} was replaced while it was in use.")
+            raise
         return connection, fresh
 
     def _explained(self, error: Exception) -> LedgerError:
@@ -152,13 +165,25 @@ class SqliteDatabase(Database):
             )
 
     def _file_identity(self) -> tuple[int, int]:
+        """Return what tells this file from any other; a file with two names would have two write-ahead logs."""
+        deadline = time.monotonic() + _LINKING
+        while (status := self._status()).st_nlink != 1:
+            if time.monotonic() > deadline:
+                raise LedgerError(
+                    f"The file of the ledger {self.name} has {status.st_nlink} names (hard links): "
+                    "each name could spend the whole budget.",
+                    fix=f'remove the other names; find them with: find / -samefile "{self._path}"',
+                )
+            time.sleep(_LINKING / 100)
+        return status.st_dev, status.st_ino
+
+    def _status(self) -> os.stat_result:
         try:
-            status = self._path.stat()
+            return self._path.stat()
         except FileNotFoundError:
             raise LedgerUnreachableError(
                 f"There is no ledger at {self.name}.", fix="check the path, or open it with create=True."
             ) from None
-        return status.st_dev, status.st_ino
 
     def _create(self) -> None:
         with self._translated(), tempfile.TemporaryDirectory(dir=self._path.parent, prefix=".ledger-") as folder:
@@ -166,6 +191,7 @@ class SqliteDatabase(Database):
             _write_empty_ledger(new)
             with suppress(FileExistsError):
                 os.link(new, self._path)
+            new.unlink()
 
 
 class MemoryDatabase(Database):
@@ -223,6 +249,16 @@ def _translate(statement: str) -> str:
     return statement.replace("cloister_ledger.", "main.").replace(" FOR UPDATE", "")
 
 
+@cache
+def _expected_layout() -> list[tuple[str, str, str]]:
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript(_TABLES)
+        return connection.execute(_LAYOUT).fetchall()
+    finally:
+        connection.close()
+
+
 def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
     connection.text_factory = _decode
     connection.execute("PRAGMA synchronous = FULL")
@@ -236,6 +272,7 @@ def _decode(text: bytes) -> str:
 
 
 def _write_empty_ledger(path: Path) -> None:
+    path.touch(mode=0o600)
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
