@@ -207,7 +207,7 @@ class LedgerUnreachableError(LedgerError):
 
 
 class AccountMismatchError(LedgerError):
-    """An account was opened with another budget, unit or neighbor relation than it has."""
+    """An account was used with another budget, unit, neighbor relation or spelling than it has."""
 
 
 class UnknownAccountError(LedgerError):

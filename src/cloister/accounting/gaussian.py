@@ -44,6 +44,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return the smallest epsilon >= 0 at which a mu-Gaussian-private mechanism has at most a delta above 0."""
     validation.check_delta(delta, allow_zero=False)
+    if mu > _LARGEST_MU:
+        raise ParameterError("There is too little Gaussian noise to speak of privacy.", fix="use more noise.")
     return smallest_where(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, start=max(mu, 1e-12))
 
 
