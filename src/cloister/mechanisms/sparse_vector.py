@@ -140,8 +140,6 @@ class ThresholdSession:
 
     def _check_open(self) -> None:
         if self._process != os.getpid():
-            raise ParameterError("This session belongs to another process.", fix="start one in this process.")
+            raise ParameterError("These answers belong to another process.", fix="start one in this process.")
         if not self._left:
-            raise ParameterError(
-                "All positives of this session are used up.", fix="start a new session; it costs its epsilon again."
-            )
+            raise ParameterError("All positives are used up.", fix="start a new session; it costs its epsilon again.")

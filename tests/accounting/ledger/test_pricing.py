@@ -120,9 +120,10 @@ def test_a_mechanism_is_charged_by_its_own_promise(ledger: Ledger, dataset: str,
         Gaussian(epsilon=epsilon, delta=1e-6, sensitivity=1, unit="patient"),
         Gaussian(epsilon=epsilon, delta=0.01, sensitivity=1, unit="patient"),
     ):
-        ledger.spend(dataset, guarantee=mechanism.guarantee, event=mechanism.event)
+        receipt = ledger.spend(dataset, guarantee=mechanism.guarantee, event=mechanism.event)
+        assert receipt.cost == Budget(**{dataset: 1}).cost_of(mechanism.guarantee)
     gaussian = DiscreteGaussian(rho=0.1, sensitivity=1, unit="patient")
-    ledger.spend("rho", guarantee=gaussian.guarantee, event=gaussian.event)
+    assert ledger.spend("rho", guarantee=gaussian.guarantee, event=gaussian.event).cost == Budget(rho=0.1)
 
 
 @pytest.mark.parametrize(
