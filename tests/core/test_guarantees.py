@@ -137,12 +137,26 @@ def test_a_dictionary_cannot_whitewash_a_broken_promise() -> None:
             g.guarantee_from_dict(changed)
 
 
+def test_parts_that_are_missing_or_too_many_are_refused() -> None:
+    whole = cl.PureDP(epsilon=1).to_dict()
+    for changed in (
+        whole | {"delta": "1/2"},
+        {k: v for k, v in whole.items() if k != "adjacency"},
+        whole | {"unit": 5},
+    ):
+        with pytest.raises(ParameterError, match="as to_dict"):
+            g.guarantee_from_dict(changed)
+    with pytest.raises(TypeError, match="as to_dict"):
+        g.guarantee_from_dict([])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {"caveats": [SEEDED | {"breaks": 0}]},
         {"caveats": [{"code": "x"}]},
         {"caveats": ["seeded"]},
+        {"caveats": [SEEDED | {"code": []}]},
         {"assumptions": "abc"},
     ],
 )

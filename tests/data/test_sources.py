@@ -437,3 +437,22 @@ def test_folders_with_nasty_names_and_globs_still_work(tmp_path: Path, monkeypat
     assert open_table("~/data.csv").frequencies(["n"]).decoders == ((1,),)
     assert open_table("[x]/data.csv").frequencies(["n"]).decoders == ((2,),)
     assert open_table("*/data.csv").frequencies(["n"]).decoders == ((1, 2, 3),)
+
+
+def test_a_folder_that_looks_like_a_value_changes_no_column(tmp_path: Path) -> None:
+    folder = tmp_path / "age=99"
+    folder.mkdir()
+    pq.write_table(pa.table({"age": [1], "sex": ["f"]}), folder / "f.parquet")
+    (folder / "f.csv").write_text("age,sex\n1,f\n")
+    for name in ("f.parquet", "f.csv"):
+        assert open_table(folder / name).to_arrow().to_pydict() == {"age": [1], "sex": ["f"]}
+
+
+def test_a_relative_path_that_looks_like_an_address_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("v\n999\n")
+    local = Path(f"file:{other}")
+    monkeypatch.chdir(tmp_path)
+    local.parent.mkdir(parents=True)
+    local.write_text("v\n7\n")
+    assert open_table(local).to_arrow().to_pydict() == {"v": [7]}

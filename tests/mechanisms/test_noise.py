@@ -210,7 +210,7 @@ def test_a_wrong_number_of_coordinates_is_refused() -> None:
 def test_integer_noise_refuses_reals() -> None:
     with pytest.raises(ParameterTypeError, match="use the Laplace or Gaussian mechanism"):
         DiscreteLaplace(sensitivity=1, epsilon=1).release(1.5)
-    with pytest.raises(ParameterTypeError, match="integer array"):
+    with pytest.raises(ParameterTypeError, match="pass integers or floats"):
         DiscreteLaplace(sensitivity=1, epsilon=1).release(np.array([1, None], dtype=object))
 
 
@@ -221,7 +221,7 @@ def test_huge_integers_keep_their_digits(value: Any) -> None:
     assert isinstance(answer.value, int)
 
 
-@pytest.mark.parametrize("value", [1e13, 1e300, -1e308, 2**70])
+@pytest.mark.parametrize("value", [1e13, 1e300, -1e308, 2**70, 2**60])
 @pytest.mark.parametrize("epsilon", [1, 1000])
 def test_huge_reals_keep_their_digits(value: float, epsilon: int) -> None:
     answer = Laplace(sensitivity=1, epsilon=epsilon).release(value)
@@ -263,6 +263,38 @@ def test_neighboring_integers_stay_within_the_stated_steps(value: int, power: in
     mechanism = Laplace(sensitivity=2, epsilon=1, granularity=2**power)
     apart = int(mechanism._to_steps(value + 2)) - int(mechanism._to_steps(value))
     assert 0 <= apart <= mechanism.steps_apart
+
+
+@pytest.mark.parametrize("base", [2**53 + 1, 2**63 + 1024, 2**70])
+@pytest.mark.parametrize("other", [-1, 0.5])
+def test_neighbors_in_lists_are_not_rounded_apart(base: int, other: float) -> None:
+    mechanism = Laplace(sensitivity=1, epsilon=1, dimensions=2)
+    here, there = (mechanism._to_steps([base + step, other]) for step in (0, 1))
+    assert int(there[0]) - int(here[0]) == 1 / mechanism.lattice.granularity
+    assert here[1] == there[1]
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, [0]])
+def test_zero_at_a_tiny_granularity_is_like_any_other_value(zero: Any) -> None:
+    for mechanism in (Laplace(sensitivity=1e-13, epsilon=1), Staircase(sensitivity=1e-14, epsilon=1)):
+        assert np.abs(mechanism.release(zero).value).max() < 1
+
+
+@pytest.mark.parametrize("bad", [np.ma.masked_array([1.0], mask=[True]), np.timedelta64(1), [1, "a"], [[1], [2, 3]]])
+def test_masks_times_and_texts_are_no_numbers(bad: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="Fix:"):
+        Laplace(sensitivity=1, epsilon=1).release(bad)
+    with pytest.raises((TypeError, ValueError), match="Fix:"):
+        DiscreteLaplace(sensitivity=1, epsilon=1).release(bad)
+
+
+def test_nothing_in_nothing_out() -> None:
+    assert DiscreteLaplace(sensitivity=1, epsilon=1).release([]).value.size == 0
+
+
+def test_a_list_with_an_infinity_beside_integers_is_refused() -> None:
+    with pytest.raises(ParameterError, match="drop missing ones"):
+        Laplace(sensitivity=1, epsilon=1, dimensions=2).release([1, math.inf])
 
 
 def test_wider_floats_are_refused_since_rounding_them_could_part_neighbors() -> None:

@@ -7,7 +7,6 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
-import numpy as np
 import pytest
 
 from cloister.core import exact
@@ -125,8 +124,21 @@ def test_extreme_scores_cause_no_warning() -> None:
         assert _select(method=method).release([1.7e308, -1.7e308, 0.0]).choice == "football"
 
 
-def test_huge_counts_are_clamped_before_they_become_floats() -> None:
-    assert _select().release(np.array([2**62, 2**61, 0])).choice in SPORTS
+@pytest.mark.parametrize("base", [2**53 + 1, 2**62, 2**63 + 1024, 10**400], ids=["53", "62", "63", "400"])
+def test_huge_counts_keep_their_differences(base: int) -> None:
+    small, large = (_select().probabilities(scores) for scores in ([2, 1, 0], [base + 2, base + 1, base]))
+    assert large == pytest.approx(small, rel=1e-12)
+    assert _select(epsilon=1000).release([base + 2, base + 1, base]).choice == "football"
+
+
+def test_score_differences_beyond_floats_are_exact() -> None:
+    """Neighbors 2e307 apart at a sensitivity of 1e308 hardly differ, though the difference of the scores overflows."""
+    mechanism = Select(candidates=("a", "b"), score_sensitivity=10**308, epsilon=1)
+    near, far = (mechanism.probabilities([score, -score])[1] for score in (8e307, 1e308))
+    assert near == pytest.approx(1 / (1 + math.exp(0.8)))
+    assert far == pytest.approx(1 / (1 + math.e))
+    tiny = Select(candidates=("a", "b"), score_sensitivity=10**400, epsilon=1)
+    assert tiny.probabilities([1e308, -1e308]) == pytest.approx([0.5, 0.5])
 
 
 @pytest.mark.parametrize("bad", [[1, 2], [1.0, math.nan, 2.0], [1.0, math.inf, 2.0], 5])

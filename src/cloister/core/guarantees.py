@@ -446,6 +446,8 @@ class NoGuarantee(Guarantee):
 
 def guarantee_from_dict(values: Mapping[str, Any]) -> Guarantee:
     """Return the guarantee that `Guarantee.to_dict` wrote."""
+    if not isinstance(values, Mapping):
+        raise ParameterTypeError("This is not a dictionary.", fix="use the dictionary as to_dict() wrote it.")
     kind, _, version = str(values.get("schema", "")).removeprefix("cloister.guarantee.").partition("/")
     if kind not in _REGISTRY or version != "1":
         raise ParameterError(
@@ -454,13 +456,15 @@ def guarantee_from_dict(values: Mapping[str, Any]) -> Guarantee:
         )
     cls = _REGISTRY[kind]
     known = {item.name for item in fields(cls)}
-    arguments: dict[str, Any] = {name: value for name, value in values.items() if name in known}
-    arguments["assumptions"] = tuple(_listed(arguments.get("assumptions", ()), of=str))
-    arguments["caveats"] = tuple(_caveat(item) for item in _listed(arguments.get("caveats", ()), of=dict))
+    if values.keys() != known | {"schema", "holds"} or not isinstance(values["unit"], str):
+        raise ParameterError("This is not a whole guarantee.", fix="use the dictionary as to_dict() wrote it.")
+    arguments: dict[str, Any] = {name: values[name] for name in known}
+    arguments["assumptions"] = tuple(_listed(values["assumptions"], of=str))
+    arguments["caveats"] = tuple(_caveat(item) for item in _listed(values["caveats"], of=dict))
     if "variant" in arguments:
         arguments["kind"] = arguments.pop("variant")
     guarantee = cls(**arguments)
-    if values.get("holds", guarantee.holds) is not guarantee.holds:
+    if values["holds"] is not guarantee.holds:
         raise ParameterError(
             "This guarantee says otherwise than its caveats whether it holds: it was changed.",
             fix="use the dictionary as to_dict() wrote it.",
@@ -476,7 +480,8 @@ def _listed(values: Any, *, of: type) -> list[Any]:  # from outside, hence anyth
 
 def _caveat(values: Mapping[str, Any]) -> Caveat:
     """Return a caveat; what is known to break a promise breaks it, whatever the dictionary says."""
-    if values.keys() != {"code", "text", "breaks"} or not isinstance(values["breaks"], bool):
+    kinds = {name: type(value) for name, value in values.items()}
+    if kinds != {"code": str, "text": str, "breaks": bool}:
         raise ParameterTypeError("This is not a caveat.", fix="use the dictionary as to_dict() wrote it.")
     return _KNOWN.get(values["code"]) or Caveat(**values)
 

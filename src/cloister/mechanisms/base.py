@@ -6,6 +6,7 @@ value goes in; the answer that comes out carries the guarantee, the event for th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
@@ -145,36 +146,55 @@ def open_source(random_state: RandomState, guarantee: Guarantee) -> tuple[Random
 
 def private_integers(value: object) -> NDArray[Any]:
     """Return a private value as an array of integers, Python's own where 64 bits leave no room; never quotes it."""
-    array: NDArray[Any] = np.asarray(value)
+    array = exact_numbers(value)
     if not _holds_integers(array):
         raise ParameterTypeError(
             "Integer noise needs a whole number or an array of them.",
             fix="pass an int or an integer array; for real numbers use the Laplace or Gaussian mechanism.",
         )
-    return with_room(array)
+    return array
 
 
 def private_reals(value: object, *, dimensions: int) -> NDArray[Any]:
-    """Return a private value as finite floats or integers of the declared length, unrounded; never quotes it."""
-    array: NDArray[Any] = np.asarray(value)
-    integers = _holds_integers(array)
-    if not integers and array.dtype not in _EXACT_IN_DOUBLE:
-        raise ParameterTypeError(
-            "The value is not a number or an array of numbers of at most double precision.",
-            fix="pass integers or floats; round wider ones to public steps first.",
-        )
+    """Return a private value as finite numbers of the declared length, unrounded; never quotes it."""
+    array = exact_numbers(value)
     if array.size != dimensions:
         raise ParameterError(
             f"The value has {array.size} coordinates, but the mechanism was made for {dimensions}.",
             fix=f"pass dimensions={array.size} when you make the mechanism.",
         )
-    if integers:
+    return array
+
+
+def exact_numbers(value: object) -> NDArray[Any]:
+    """Return finite numbers as 64-bit floats, 64-bit integers with room for noise, or Python's own; never rounded.
+
+    Lists are looked at one by one: NumPy would round integers that it finds beside floats or beyond 64 bits, which
+    could take neighbors apart.
+    """
+    array: NDArray[Any] = np.asarray(value) if hasattr(value, "__array__") else np.asarray(value, dtype=object)
+    if isinstance(value, np.ma.MaskedArray):
+        raise ParameterTypeError("The value has a mask.", fix="fill or drop masked values first.")
+    if array.dtype == object:
+        array = _from_python(array)
+    if array.dtype.kind in "iu" or _holds_integers(array):
         return with_room(array)
-    if not np.isfinite(array).all():
+    if array.dtype != object and array.dtype not in _EXACT_IN_DOUBLE:
+        raise ParameterTypeError(
+            "The value is not a number or an array of numbers of at most double precision.",
+            fix="pass integers or floats; round wider ones to public steps first.",
+        )
+    if not _is_finite(array):
         raise ParameterError(
             "The value is not finite.", fix="clamp values to public bounds and drop missing ones before adding noise."
         )
-    return array.astype(np.float64)
+    return array if array.dtype == object else array.astype(np.float64)
+
+
+def _is_finite(array: NDArray[Any]) -> bool:
+    if array.dtype == object:
+        return all(math.isfinite(item) for item in array.flat if isinstance(item, float))
+    return bool(np.isfinite(array).all())
 
 
 def with_room(array: NDArray[Any]) -> NDArray[Any]:
@@ -183,10 +203,20 @@ def with_room(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(np.int64 if fits else object)
 
 
+def _from_python(array: NDArray[Any]) -> NDArray[Any]:
+    """Return Python's numbers as floats where all are floats, else one by one; the rest as text, to be refused."""
+    items = [item.item() if isinstance(item, np.generic) else item for item in array.flat]
+    if all(type(item) is float for item in items) and items:
+        return np.array(items).reshape(array.shape)
+    if not all(type(item) in (int, float) for item in items):
+        return np.array("refused")
+    exactly = np.empty(len(items), dtype=object)
+    exactly[:] = items
+    return exactly.reshape(array.shape)
+
+
 def _holds_integers(array: NDArray[Any]) -> bool:
-    if array.dtype == object:
-        return all(isinstance(item, int) and not isinstance(item, bool) for item in array.flat)
-    return bool(np.issubdtype(array.dtype, np.integer))
+    return array.dtype == np.int64 or (array.dtype == object and all(type(item) is int for item in array.flat))
 
 
 def unwrap(array: NDArray[Any]) -> Any:

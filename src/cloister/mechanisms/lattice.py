@@ -52,7 +52,9 @@ class Lattice:
 
     def _integer_steps(self, values: NDArray[Any]) -> NDArray[np.int64] | None:
         factor = 1 / self.granularity
-        if values.dtype == object or factor.denominator != 1 or not (np.abs(values) <= ROOM // factor.numerator).all():
+        if values.dtype == object or factor.denominator != 1 or factor.numerator > ROOM:
+            return None
+        if not (np.abs(values) <= ROOM // factor.numerator).all():
             return None
         return np.asarray(values * factor.numerator, dtype=np.int64)
 

@@ -31,15 +31,16 @@ from cloister.core import exact, random, validation
 from cloister.core.guarantees import Adjacency
 from cloister.core.random import RandomSource, RandomState
 from cloister.errors import ParameterError, ParameterTypeError
-from cloister.mechanisms.base import PurePromise, Selection, mechanisms, open_source
+from cloister.mechanisms.base import PurePromise, Selection, exact_numbers, mechanisms, open_source
 from cloister.mechanisms.lattice import Lattice
-from cloister.mechanisms.sampling.categorical import draw_exponential_weights
+from cloister.mechanisms.sampling.categorical import deficits, draw_exponential_weights, exact_deficits
 from cloister.mechanisms.sampling.comparison import toss_exponentials
 from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
 from cloister.mechanisms.sampling.fixed import Interval
 
 METHODS = ("permute_and_flip", "exponential", "gumbel", "laplace_max")
 _STEPS_PER_SENSITIVITY = 2**20
+_EXACT_FLOAT = 2**53
 
 
 @mechanisms.register("select")
@@ -76,7 +77,7 @@ class Select(PurePromise):
 
     def probabilities(self, scores: object) -> NDArray[np.float64]:
         """Return the probability of each candidate under the exponential mechanism: private, for tests and teaching."""
-        weights = np.exp(-_gammas(self._scores(scores), self.rate))
+        weights = np.exp(-deficits(self._scores(scores), self.rate))
         return np.asarray(weights / weights.sum())
 
     def shortfall(self, probability: object = 0.05) -> float:
@@ -97,34 +98,29 @@ class Select(PurePromise):
                 index = draw_exponential_weights(source, values, self.rate)
         return Selection(index=index, choice=self.candidates[index], guarantee=guarantee, event=self.event)
 
-    def _scores(self, scores: object) -> NDArray[np.float64]:
-        array: NDArray[Any] = np.asarray(scores)
-        if array.shape != (len(self.candidates),):
+    def _scores(self, scores: object) -> NDArray[Any]:
+        values = exact_numbers(scores)
+        if values.shape != (len(self.candidates),):
             raise ParameterError(
                 f"There are {len(self.candidates)} candidates, but the scores have another shape.",
                 fix="pass one score for each candidate, in the same order.",
             )
-        if np.issubdtype(array.dtype, np.integer):
-            array = np.clip(array, -(2**53), 2**53)
-        elif not np.issubdtype(array.dtype, np.floating):
-            raise ParameterTypeError("The scores are not numbers.", fix="pass an array of numbers.")
-        values = array.astype(np.float64)
-        if not np.isfinite(values).all():
-            raise ParameterError("A score is not finite.", fix="score every candidate with a finite number.")
+        if values.dtype == np.int64:
+            return values.astype(np.float64 if (np.abs(values) <= _EXACT_FLOAT).all() else object)
         return values
 
-    def _permute_and_flip(self, source: RandomSource, scores: NDArray[np.float64]) -> int:
+    def _permute_and_flip(self, source: RandomSource, scores: NDArray[Any]) -> int:
         """Visit candidates in random order, taking one with probability exp(rate * (score - best)), 1 for the best."""
         order = random.permutation(source, scores.size)
-        shuffled, best = scores[order], float(scores.max())
+        shuffled = scores[order]
 
         def exactly(index: int, bits: int) -> Interval:
-            return Interval.exp_of_minus(self.rate * (Fraction(best) - Fraction(float(shuffled[index]))), bits)
+            return Interval.exp_of_minus(exact_deficits(shuffled, self.rate)[index], bits)
 
-        heads = toss_exponentials(source, _gammas(shuffled, self.rate), exactly)
+        heads = toss_exponentials(source, deficits(shuffled, self.rate), exactly)
         return int(order[np.argmax(heads)])
 
-    def _laplace_max(self, source: RandomSource, scores: NDArray[np.float64]) -> int:
+    def _laplace_max(self, source: RandomSource, scores: NDArray[Any]) -> int:
         granularity = exact.power_of_two_below(self.score_sensitivity / _STEPS_PER_SENSITIVITY)
         apart = exact.ceil_div(self.score_sensitivity, granularity)
         scale = (1 if self.monotone else 2) * apart / self.epsilon
@@ -158,9 +154,3 @@ def _check_candidates(candidates: object) -> None:
         raise ParameterTypeError("The candidates are not a list.", fix='write candidates=["a", "b"].')
     if not candidates:
         raise ParameterError("There are no candidates.", fix="declare the public list of what may be chosen.")
-
-
-def _gammas(scores: NDArray[np.float64], rate: Fraction) -> NDArray[np.float64]:
-    """Return rate * (best - score), large values cut where exp(-gamma) is far below the margin of a toss."""
-    with np.errstate(over="ignore"):
-        return np.asarray(np.minimum(float(rate) * (scores.max() - scores), 1000.0))

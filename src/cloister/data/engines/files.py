@@ -12,7 +12,7 @@ import io
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
@@ -34,6 +34,8 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 
 _IN_MEMORY = 2**30
 _GZIP_RATIO = 8
+_PLAIN_FOLDERS: dict[str, exp.Expression] = {"hive_partitioning": exp.false()}
+"""A folder called age=99 must not add or replace a column."""
 _CELLS, _DATA = "cloister_cells", "cloister_data"
 _REAL = r"(?i)[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?|nan"
 _PATTERNS = {
@@ -52,7 +54,7 @@ _COPIED = 2**20
 def engine_over_parquet(paths: Sequence[Path], *, missing: tuple[str, ...] = ()) -> DuckDBEngine:
     """Return an engine over Parquet files of one layout, left on disk."""
     connection = connect()
-    reader = exp.func("read_parquet", _texts(map(_not_a_pattern, paths)))
+    reader = exp.func("read_parquet", _texts(map(_not_a_pattern, paths)), *_options(_PLAIN_FOLDERS))
     try:
         _create(connection, _DATA, exp.select("*").from_(reader), kind="VIEW")
         return engine_over_connection(connection, exp.to_table(_DATA), missing=missing)
@@ -134,6 +136,7 @@ def _cells(paths: Sequence[Path], *, width: int, delimiter: str, encoding: str, 
         for position in range(width)
     ]
     options: dict[str, exp.Expression] = {
+        **_PLAIN_FOLDERS,
         "auto_detect": exp.false(),
         "header": exp.true(),
         "delim": exp.Literal.string(delimiter),
@@ -144,8 +147,11 @@ def _cells(paths: Sequence[Path], *, width: int, delimiter: str, encoding: str, 
         "compression": exp.Literal.string(_compression(paths)),
         "columns": exp.Struct(expressions=fields),
     }
-    arguments = [exp.EQ(this=exp.column(name), expression=option) for name, option in options.items()]
-    return exp.select("*").from_(exp.func("read_csv", _texts(map(_not_a_pattern, paths)), *arguments))
+    return exp.select("*").from_(exp.func("read_csv", _texts(map(_not_a_pattern, paths)), *_options(options)))
+
+
+def _options(options: Mapping[str, exp.Expression]) -> list[exp.Expression]:
+    return [exp.EQ(this=exp.column(name), expression=option.copy()) for name, option in options.items()]
 
 
 def _decide_types(connection: duckdb.DuckDBPyConnection, width: int) -> list[StorageType]:
@@ -216,8 +222,7 @@ def _texts(texts: object) -> exp.Array:
 
 def _not_a_pattern(path: Path) -> str:
     """Return a path that DuckDB reads as this one file, whatever its name looks like."""
-    is_home = path.parts[0].startswith("~")
-    return re.sub(r"[*?\[]", r"[\g<0>]", str(path.absolute() if is_home else path))
+    return re.sub(r"[*?\[]", r"[\g<0>]", str(path.absolute()))
 
 
 def _compression(paths: Sequence[Path]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,30 @@ from cloister.core.random import RandomSource
 from cloister.mechanisms.sampling.fixed import Interval
 from cloister.mechanisms.sampling.inversion import WORD, search
 
+_FAR = Fraction(1000)
+_SMALL = Fraction(1, 10**290)
 
-def draw_exponential_weights(source: RandomSource, scores: NDArray[np.float64], rate: Fraction) -> int:
+
+def deficits(scores: NDArray[Any], rate: Fraction) -> NDArray[np.float64]:
+    """Return rate * (best - score) to a few roundings, cut where exp of minus that is zero anyway."""
+    if scores.dtype == np.float64 and _SMALL < rate < 1 / _SMALL:
+        with np.errstate(over="ignore"):
+            below = scores.max() - scores
+            if np.isfinite(below).all():
+                return np.asarray(np.minimum(float(rate) * below, float(_FAR)))
+    return np.array([float(min(exponent, _FAR)) for exponent in exact_deficits(scores, rate)])
+
+
+def exact_deficits(scores: NDArray[Any], rate: Fraction) -> list[Fraction]:
+    """Return rate * (best - score) exactly."""
+    exactly = [Fraction(score) for score in scores.tolist()]
+    best = max(exactly)
+    return [rate * (best - score) for score in exactly]
+
+
+def draw_exponential_weights(source: RandomSource, scores: NDArray[Any], rate: Fraction) -> int:
     """Return an index with probability proportional to ``exp(rate * score)``."""
-    with np.errstate(over="ignore"):
-        cumulative = np.cumsum(np.exp(float(rate) * (scores - scores.max())))
+    cumulative = np.cumsum(np.exp(-deficits(scores, rate)))
     boundaries = cumulative[:-1] / cumulative[-1]
     word = int(source.words(1)[0])
     place = word * 2.0**-WORD
@@ -40,9 +60,8 @@ def _error(count: int) -> float:
     return 2.0**-50 * (8192 + count)
 
 
-def _exact_cumulative(scores: NDArray[np.float64], rate: Fraction) -> Callable[[int, int], Interval]:
-    best = Fraction(float(scores.max()))
-    exponents = [rate * (best - Fraction(float(score))) for score in scores]
+def _exact_cumulative(scores: NDArray[Any], rate: Fraction) -> Callable[[int, int], Interval]:
+    exponents = exact_deficits(scores, rate)
 
     @lru_cache(maxsize=1)
     def sums(bits: int) -> list[Interval]:
