@@ -22,7 +22,7 @@ def main() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         urls = ["memory:", f"sqlite:///{folder}/budget.db", *filter(None, [server])]
         return [
-            {"name": f"one writer, {url.partition(':')[0]}", "ours": _rate(url), "unit": "durable spends per second"}
+            {"name": f"one writer, {url.partition(':')[0]}", "ours": _rate(url), "unit": "spends per second"}
             for url in urls
         ]
 
