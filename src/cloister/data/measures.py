@@ -60,7 +60,7 @@ class Sum:
 
     def steps(self, storage: StorageType) -> tuple[int, int]:
         """Return the smallest and the largest number that one row may add."""
-        low, high = self._step_bounds(storage)
+        low, high = self.step_bounds(storage)
         if self.power == 1:
             return min(low, 0), max(high, 0)
         return 0, max(low * low, high * high)
@@ -93,7 +93,8 @@ class Sum:
             step = exp.cast(step, "DECIMAL(19, 0)")
         return exp.Mul(this=step, expression=step.copy())
 
-    def _step_bounds(self, storage: StorageType) -> tuple[int, int]:
+    def step_bounds(self, storage: StorageType) -> tuple[int, int]:
+        """Return the bounds in whole steps."""
         if self.bounds is None:
             return -_INT64, _INT64 - 1
         low, high = self.bounds
@@ -109,7 +110,7 @@ class Sum:
     def _steps_of(self, value: exp.Expression, storage: StorageType) -> exp.Expression:
         if self.bounds is None:
             return value
-        steps = self._step_bounds(storage)
+        steps = self.step_bounds(storage)
         if storage is StorageType.INTEGER:
             return _clamp_integer(value, self.bounds, steps, self._integer_steps(value))
         kind = StorageType.REAL if self._fits_doubles(storage) else StorageType.INTEGER

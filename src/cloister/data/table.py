@@ -53,6 +53,11 @@ class Table:
         self._warn_of_contradictions()
 
     @property
+    def engine(self) -> Engine:
+        """Return the engine that holds the rows."""
+        return self._engine
+
+    @property
     def schema(self) -> Any:  # a Schema or None
         """Return the schema, or None."""
         return self._schema

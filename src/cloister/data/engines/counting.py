@@ -21,7 +21,7 @@ from cloister.data.frequency import FrequencyTable, MeasuredSums, build
 from cloister.data.measures import Measure, Sum
 from cloister.data.profile import StorageType
 
-__all__ = ["Key", "count_groups"]
+__all__ = ["Key", "as_stored", "count_groups"]
 
 _WIDE = "DECIMAL(38, 0)"
 
@@ -153,7 +153,7 @@ def _encode_declared(
     array: pa.Array, categories: tuple[Any, ...], storage: StorageType
 ) -> tuple[NDArray[Any], tuple[Any, ...]]:
     """Return codes among the declared values; every other value is missing."""
-    stored = [_as_stored(category, storage) for category in categories]
+    stored = [as_stored(category, storage) for category in categories]
     known = [number for number, item in enumerate(stored) if item is not None]
     found = pc.index_in(array, value_set=pa.array([stored[number] for number in known], array.type))
     numbers = np.array([*known, len(categories)], dtype=np.int32)
@@ -171,7 +171,7 @@ def _merge_missing(array: pa.Array, key: Key, missing: Sequence[str]) -> pa.Arra
     return array
 
 
-def _as_stored(category: Any, storage: StorageType) -> Any:
+def as_stored(category: Any, storage: StorageType) -> Any:
     """Return a declared category as a value of the column, or None if the column cannot hold it."""
     is_truth = isinstance(category, bool)
     match storage:

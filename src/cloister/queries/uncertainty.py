@@ -1,0 +1,233 @@
+"""How far noisy answers are from the truth: half-widths at a confidence, from the public law of the noise.
+
+A margin covers the noise (and rounding), not what clamping or a limit on contributions changed; notes say so. Sums of
+independent noises are convolved numerically on a grid, rounding outward. The interval of a ratio is Fieller's (1954):
+all ratios that the noise does not exclude.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft, special
+
+from cloister.core import validation
+
+__all__ = ["Exactly", "Linear", "Moments", "Noise", "Ratio", "Uncertainty", "Unknown"]
+
+Floats = NDArray[np.float64]
+
+_POINTS = 2**13
+_REACH = 30.0
+_RATIOS = 33
+
+
+class Uncertainty(Protocol):
+    """The error of a column of answers."""
+
+    def margins(self, confidence: object = 0.95) -> Floats:
+        """Return the half-width for each answer; infinite where nothing is known, NaN where it has no meaning."""
+        ...
+
+    def take(self, rows: NDArray[np.int64]) -> Uncertainty:
+        """Return the error of some of the answers, in an order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """One independent noise: Laplace with a scale or Gaussian with a standard deviation, times a coefficient."""
+
+    kind: str
+    scale: float
+
+    def times(self, coefficient: float) -> Noise:
+        """Return the noise multiplied by a number."""
+        return Noise(self.kind, abs(coefficient) * self.scale)
+
+    @property
+    def deviation(self) -> float:
+        """Return the standard deviation."""
+        return self.scale * math.sqrt(2) if self.kind == "laplace" else self.scale
+
+    def cumulative(self, points: NDArray[Any]) -> Floats:
+        """Return the distribution function."""
+        if self.kind == "gaussian":
+            return np.asarray(special.ndtr(points / self.scale))
+        tail = np.exp(-np.abs(points) / self.scale) / 2
+        return np.where(points < 0, tail, 1 - tail)
+
+    def half_width(self, confidence: float) -> float:
+        """Return what covers this noise alone with a probability."""
+        if self.kind == "gaussian":
+            return self.scale * float(special.ndtri((1 + confidence) / 2))
+        return -self.scale * math.log1p(-confidence)
+
+
+@lru_cache(maxsize=4096)
+def half_width(noises: tuple[Noise, ...], confidence: float) -> float:
+    """Return what covers the sum of independent noises with a probability."""
+    parts = tuple(noise for noise in noises if noise.scale > 0)
+    if len(parts) <= 1:
+        return parts[0].half_width(confidence) if parts else 0.0
+    deviation = math.sqrt(sum(noise.deviation**2 for noise in parts))
+    if max(noise.deviation for noise in parts) > 0.9999 * deviation:
+        return sum(noise.half_width(confidence if noise.deviation > deviation / 2 else 0.9) for noise in parts)
+    step = 2 * _REACH * deviation / _POINTS
+    edges = (np.arange(_POINTS + 1) - _POINTS / 2 - 0.5) * step
+    spectrum: Any = 1.0
+    for noise in parts:
+        spectrum = spectrum * fft.rfft(fft.ifftshift(np.diff(noise.cumulative(edges))))
+    masses = fft.fftshift(fft.irfft(spectrum, _POINTS))
+    center = _POINTS // 2
+    inside = masses[center] + 2 * np.cumsum(masses[center + 1 :])
+    return float((np.searchsorted(inside, confidence) + 1 + len(parts)) * step)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A sum of noises, the same for every answer; ``rounding`` is added for answers shown in whole numbers."""
+
+    noises: tuple[Noise, ...]
+    size: int
+    rounding: float = 0.0
+
+    def margins(self, confidence: object = 0.95) -> Floats:
+        """Return the half-width for each answer."""
+        inside = float(validation.check_confidence(confidence))
+        return np.full(self.size, half_width(self.noises, inside) + self.rounding)
+
+    def take(self, rows: NDArray[np.int64]) -> Linear:
+        """Return the error of some of the answers."""
+        return Linear(self.noises, len(rows), self.rounding)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ratio:
+    """A noisy total over a noisy count, both per group, the ratio being within ``reach`` of zero."""
+
+    total: tuple[Noise, ...]
+    count: tuple[Noise, ...]
+    totals: Floats
+    counts: Floats
+    reach: float
+
+    def margins(self, confidence: object = 0.95) -> Floats:
+        """Return how far the farthest ratio that the noise allows is from the one shown."""
+        inside = float(validation.check_confidence(confidence))
+        shown = ratio(self.totals, self.counts, self.reach)
+        low, high = (self._end(shown, sign, inside) for sign in (-1, 1))
+        return np.maximum(high - shown, shown - low)
+
+    def take(self, rows: NDArray[np.int64]) -> Ratio:
+        """Return the error of some of the answers."""
+        return Ratio(self.total, self.count, self.totals[rows], self.counts[rows], self.reach)
+
+    def _end(self, shown: Floats, sign: int, inside: float) -> Floats:
+        """Return the ratio t at which abs(total - t * count) reaches the half-width of that noise."""
+        grid, widths = self._widths(inside)
+        end = shown.copy()
+        for _ in range(12):
+            width = np.interp(np.abs(end), grid, widths)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                moved = (self.totals + sign * width) / self.counts
+            end = np.where(self.counts > 0, np.clip(moved, -self.reach, self.reach), sign * self.reach)
+        unsure = self.counts <= half_width(self.count, inside)
+        return np.where(unsure, sign * self.reach, end)
+
+    def _widths(self, inside: float) -> tuple[Floats, Floats]:
+        grid = np.linspace(0, self.reach, _RATIOS)
+        widths = [half_width((*self.total, *(noise.times(t) for noise in self.count)), inside) for t in grid]
+        return grid, np.array(widths)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """A variance or standard deviation from noisy count, total and squares: the worst within joint half-widths."""
+
+    noises: tuple[tuple[Noise, ...], tuple[Noise, ...], tuple[Noise, ...]]
+    counts: Floats
+    totals: Floats
+    squares: Floats
+    largest: float
+    sample: bool
+    root: bool
+
+    def margins(self, confidence: object = 0.95) -> Floats:
+        """Return how far the farthest value within the half-widths is from the one shown."""
+        outside = (1 - float(validation.check_confidence(confidence))) / 3
+        count, total, square = (half_width(noises, 1 - outside) for noises in self.noises)
+        shown = self.values(self.counts, self.totals, self.squares)
+        ends = [
+            self.values(self.counts + a * count, self.totals + b * total, self.squares + c * square)
+            for a in (-1, 1)
+            for b in (-1, 0, 1)
+            for c in (-1, 1)
+        ]
+        away = np.maximum(np.max(ends, axis=0) - shown, shown - np.min(ends, axis=0))
+        worst = math.sqrt(self.largest) if self.root else self.largest
+        return np.where(self.counts - count < 1, np.maximum(worst - shown, shown), away)
+
+    def take(self, rows: NDArray[np.int64]) -> Moments:
+        """Return the error of some of the answers."""
+        counts, totals, squares = (part[rows] for part in (self.counts, self.totals, self.squares))
+        return Moments(self.noises, counts, totals, squares, self.largest, self.sample, self.root)
+
+    def values(self, counts: Floats, totals: Floats, squares: Floats) -> Floats:
+        """Return the variance or deviation that these moments give, within its public range."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = squares / counts - (totals / counts) ** 2
+            if self.sample:
+                variance = variance * counts / (counts - 1)
+        inside = np.where(counts > 1, np.clip(np.nan_to_num(variance), 0, self.largest), self.largest / 2)
+        return np.asarray(np.sqrt(inside) if self.root else inside)
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """No error, such as that of a public number."""
+
+    size: int
+
+    def margins(self, confidence: object = 0.95) -> Floats:
+        """Return zeros."""
+        validation.check_confidence(confidence)
+        return np.zeros(self.size)
+
+    def take(self, rows: NDArray[np.int64]) -> Exactly:
+        """Return the error of some of the answers."""
+        return Exactly(len(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """An error that has no half-width in the unit of the answer."""
+
+    size: int
+
+    def margins(self, confidence: object = 0.95) -> Floats:
+        """Return NaN for each answer."""
+        validation.check_confidence(confidence)
+        return np.full(self.size, np.nan)
+
+    def take(self, rows: NDArray[np.int64]) -> Unknown:
+        """Return the error of some of the answers."""
+        return Unknown(len(rows))
+
+
+def ratio(totals: Floats, counts: Floats, reach: float) -> Floats:
+    """Return total over count within the reach; 0 where the count is below 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quotient = totals / counts
+    return np.where(counts < 1, 0.0, np.clip(np.nan_to_num(quotient), -reach, reach))
+
+
+def joined(noises: Sequence[tuple[Noise, ...]]) -> tuple[Noise, ...]:
+    """Return the noises of a sum of noisy numbers."""
+    return tuple(noise for part in noises for noise in part)
