@@ -42,14 +42,18 @@ class Uncertainty(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """One independent noise: Laplace with a scale or Gaussian with a standard deviation, times a coefficient."""
+    """One independent noise on a lattice: Laplace with a scale, or Gaussian with a standard deviation.
+
+    The law is that of the continuous noise; ``step`` is the distance of lattice points, by which half-widths grow.
+    """
 
     kind: str
     scale: float
+    step: float = 0.0
 
     def times(self, coefficient: float) -> Noise:
         """Return the noise multiplied by a number."""
-        return Noise(self.kind, abs(coefficient) * self.scale)
+        return Noise(self.kind, abs(coefficient) * self.scale, abs(coefficient) * self.step)
 
     @property
     def deviation(self) -> float:
@@ -61,13 +65,15 @@ class Noise:
         if self.kind == "gaussian":
             return np.asarray(special.ndtr(points / self.scale))
         tail = np.exp(-np.abs(points) / self.scale) / 2
-        return np.where(points < 0, tail, 1 - tail)
+        return np.asarray(np.where(points < 0, tail, 1 - tail))
 
     def half_width(self, confidence: float) -> float:
-        """Return what covers this noise alone with a probability."""
+        """Return what covers this noise alone with a probability: a whole number of steps."""
         if self.kind == "gaussian":
-            return self.scale * float(special.ndtri((1 + confidence) / 2))
-        return -self.scale * math.log1p(-confidence)
+            width = self.scale * float(special.ndtri((1 + confidence) / 2)) + self.step
+        else:
+            width = -self.scale * math.log1p(-confidence)
+        return math.ceil(width / self.step) * self.step if self.step else width
 
 
 @lru_cache(maxsize=4096)
@@ -87,7 +93,7 @@ def half_width(noises: tuple[Noise, ...], confidence: float) -> float:
     masses = fft.fftshift(fft.irfft(spectrum, _POINTS))
     center = _POINTS // 2
     inside = masses[center] + 2 * np.cumsum(masses[center + 1 :])
-    return float((np.searchsorted(inside, confidence) + 1 + len(parts)) * step)
+    return float((np.searchsorted(inside, confidence) + 1 + len(parts)) * step) + sum(noise.step for noise in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,475 @@
+"""The exact core: whole numbers per group, computed inside the engine. Protected, never released without noise.
+
+Three plans, from cheap to general, give the same numbers where they overlap:
+
+- rows: one grouped query over the rows, when a unit is a row or has a known number of rows;
+- weighted: each row weighted by its person's number of rows, joined from a grouped count;
+- nested: first per person and group, then over persons, when a limit per group, a count of persons or privately chosen
+  groups need to know in how many groups a person is.
+
+Weights and sums are integers; see `cloister.queries.contribution` for what they add up to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from cloister.data.engines.base import ARROW_TYPES, literal
+from cloister.data.profile import StorageType
+from cloister.errors import ParameterError
+from cloister.queries.bounded_rows import bounded_rows, digest
+from cloister.queries.contribution import Contribution, Reach
+from cloister.queries.question import Key, Number, Question, Rows
+
+__all__ = ["Cells", "Component", "ExactCore", "Ranked"]
+
+LARGEST_ANSWER = 10**6
+_WIDE = "DECIMAL(38, 0)"
+_ROW_BITS = 33
+"""Sums are planned for up to 2**33 rows."""
+_IN_DOUBLE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One whole number per group: of rows, of present values, or a sum of centered numbers or of their squares."""
+
+    kind: str
+    of: exp.Expression | None = field(default=None, compare=False)
+    center: int = 0
+    largest: int = 1
+    text: str = ""
+
+    @classmethod
+    def of_number(cls, kind: str, number: Number, center: int = 0) -> Component:
+        """Return a component of a number."""
+        away = max(abs(number.low - center), abs(number.high - center), 1)
+        largest = {"present": 1, "total": away, "square": away**2}[kind]
+        return cls(kind, number.steps, center if kind != "present" else 0, largest, _text(number.steps))
+
+    @classmethod
+    def of_value(cls, kind: str, of: exp.Expression) -> Component:
+        """Return a component of any SQL."""
+        return cls(kind, of, 0, 1, _text(of))
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Groups in the order of the answer: what is shown of each key, and whole numbers per component."""
+
+    shown: tuple[list[Any], ...]
+    numbers: dict[Component, NDArray[Any]]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """For one cell, the positions that occur and their weights, sorted."""
+
+    positions: NDArray[np.int64]
+    weights: NDArray[np.int64]
+
+
+class ExactCore:
+    """Computes what a question needs, exactly."""
+
+    def __init__(self, question: Question, contribution: Contribution, reach: Reach) -> None:
+        self._question = question
+        self._contribution = contribution
+        self._reach = reach
+        self._engine = question.rows.engine
+
+    def cells(self, components: Sequence[Component]) -> Cells:
+        """Return the numbers of all public groups, or of the groups that occur where keys are chosen privately."""
+        plain = [part for part in components if part.kind != "distinct" or not self._contribution.is_person]
+        apart = [part for part in components if part not in plain]
+        keys = self._question.keys
+        result = self._run(plain)
+        cells = _occurring(result, keys, plain) if _is_private(keys) else _public(result, keys, plain)
+        for part in apart:
+            found = _public(self._run_distinct(part), keys, [part])
+            cells.numbers[part] = found.numbers[part]
+        return cells
+
+    def ranks(self, number: Number) -> list[Ranked]:
+        """Return, for each public group, the weight at each position of a number."""
+        position = Key(name="position", group=number.steps, type=StorageType.INTEGER, values=None)
+        keys = (*self._question.keys, position)
+        result = self._run([Component("rows")], keys=keys)
+        return _ranked(result, self._question.keys)
+
+    @property
+    def _drops_rows(self) -> bool:
+        known = self._question.rows.rows_per_person
+        return self._contribution.bounding != "weight" and (known is None or known > self._reach.rows)
+
+    def _bounded(self, rows: Rows, looked_at: Sequence[exp.Expression]) -> Rows:
+        return bounded_rows(
+            rows,
+            limit=self._reach.rows,
+            looked_at=looked_at,
+            first_by=self._contribution.order,
+            sample=self._contribution.bounding == "sample",
+        )
+
+    # Plans -----------------------------------------------------------------------------------------------------------
+
+    def _run(self, components: Sequence[Component], keys: tuple[Key, ...] | None = None) -> pa.Table:
+        keys = self._question.keys if keys is None else keys
+        rows = self._question.rows
+        if rows.person is not None and self._drops_rows:
+            looked_at = [key.group for key in keys] + [part.of for part in components if part.of is not None]
+            rows = self._bounded(rows, looked_at)
+        nested = _is_private(self._question.keys) or self._reach.per_group < self._reach.rows
+        nested = nested or any(part.kind == "units" for part in components)
+        if rows.person is not None and nested:
+            return self._nested(rows, components, keys)
+        if self._reach.is_weighted:
+            return self._weighted(rows, components, keys)
+        return self._plain(rows, components, keys)
+
+    def _plain(self, rows: Rows, components: Sequence[Component], keys: tuple[Key, ...]) -> pa.Table:
+        """Run one grouped query over the rows."""
+        sums = [self._sum(part, _contribution_of(part)) for part in components]
+        query = exp.select(*_named("k", [key.group for key in keys]), *_named("m", sums)).from_(rows.source)
+        query = _where(query, rows)
+        if keys:
+            query = query.group_by(*(key.group.copy() for key in keys))
+        return self._engine.execute(query, self._schema(keys, components))
+
+    def _weighted(self, rows: Rows, components: Sequence[Component], keys: tuple[Key, ...]) -> pa.Table:
+        """Join the rows with the weights of those persons who have more rows than the limit."""
+        values = [part.of for part in components if part.of is not None]
+        count = exp.Count(this=exp.Star())
+        weight = _whole_division(literal(self._reach.rows * self._reach.scale, StorageType.INTEGER), count)
+        many = exp.GT(this=count.copy(), expression=literal(self._reach.rows, StorageType.INTEGER))
+        heavy = exp.select(_as(rows.person, "person"), _as(weight, "w")).from_(rows.source)
+        heavy = _where(heavy, rows).group_by(_copied(rows.person)).having(many)
+        joined = exp.EQ(this=_column("rows", "person"), expression=_column("heavy", "person"))
+        full = literal(self._reach.scale, StorageType.INTEGER)
+        effective = exp.Coalesce(this=_column("heavy", "w"), expressions=[full])
+        names = iter(range(len(values)))
+        sums = [self._sum(part, _weighted_value(part, effective, _value(part, names))) for part in components]
+        groups = [_column("rows", f"k{number}") for number in range(len(keys))]
+        query = exp.select(*_named("k", groups), *_named("m", sums)).from_(_inner(rows, keys, values).subquery("rows"))
+        query = query.join(heavy.subquery("heavy"), on=joined, join_type="left")
+        if keys:
+            query = query.group_by(*(group.copy() for group in groups))
+        return self._engine.execute(query, self._schema(keys, components))
+
+    def _nested(self, rows: Rows, components: Sequence[Component], keys: tuple[Key, ...]) -> pa.Table:
+        """Sum per person and group first, keep a person to some groups, then sum over persons by weight."""
+        per_group = self._per_person_and_group(rows, components, keys)
+        kept = self._kept_groups(per_group, keys)
+        totals = self._per_person(kept)
+        weight, unit_weight = self._nested_weights()
+        sums = []
+        for number, part in enumerate(components):
+            if part.kind == "units":
+                sums.append(self._sum(part, unit_weight))
+            else:
+                value = exp.Mul(this=weight.copy(), expression=_column("parts", f"m{number}"))
+                sums.append(self._sum(part, value))
+        groups = [_column("parts", f"k{number}") for number in range(len(keys))]
+        joined = exp.EQ(this=_column("parts", "person"), expression=_column("persons", "person"))
+        query = exp.select(*_named("k", groups), *_named("m", sums)).from_(kept.subquery("parts"))
+        query = query.join(totals.subquery("persons"), on=joined, join_type="inner")
+        if keys:
+            query = query.group_by(*(group.copy() for group in groups))
+        return self._engine.execute(query, self._schema(keys, components))
+
+    def _per_person_and_group(self, rows: Rows, components: Sequence[Component], keys: tuple[Key, ...]) -> exp.Select:
+        sums: list[exp.Expression] = []
+        for part in components:
+            value = _contribution_of(part)
+            if part.kind == "units":
+                sums.append(literal(1, StorageType.INTEGER))
+            elif part.kind in ("rows", "present"):
+                sums.append(value)
+            else:
+                wide = exp.cast(value, _WIDE) if self._engine.sums_overflow else exp.cast(value, "BIGINT")
+                sums.append(exp.Coalesce(this=exp.Sum(this=wide), expressions=[literal(0, StorageType.INTEGER)]))
+        query = exp.select(
+            _as(rows.person, "person"),
+            *_named("k", [key.group for key in keys]),
+            _as(exp.Count(this=exp.Star()), "n"),
+            *_named("m", sums),
+        ).from_(rows.source)
+        query = _where(query, rows).where(_present(rows.person))
+        return query.group_by(_copied(rows.person), *(key.group.copy() for key in keys))
+
+    def _kept_groups(self, per_group: exp.Select, keys: tuple[Key, ...]) -> exp.Select:
+        """Keep a person to the first groups in the order of a digest, where groups are chosen privately."""
+        if not _is_private(self._question.keys):
+            return per_group
+        columns = [_column("parts", f"k{number}") for number in range(len(keys))]
+        shuffled = digest([_column("parts", "person"), *columns])
+        order = exp.Order(expressions=[exp.Ordered(this=item) for item in (shuffled, *(c.copy() for c in columns))])
+        rank = exp.Window(this=exp.RowNumber(), partition_by=[_column("parts", "person")], order=order)
+        ranked = exp.select(exp.Column(this=exp.Star(), table=_quoted("parts")), _as(rank, "place"))
+        ranked = ranked.from_(per_group.subquery("parts"))
+        limit = exp.LTE(this=_column("ranked", "place"), expression=literal(self._reach.groups, StorageType.INTEGER))
+        return exp.select("*").from_(ranked.subquery("ranked")).where(limit)
+
+    def _per_person(self, kept: exp.Select) -> exp.Select:
+        capped = exp.Sum(this=_least(_column("kept", "n"), self._reach.per_group))
+        query = exp.select(
+            _as(_column("kept", "person"), "person"),
+            _as(exp.cast(capped, "BIGINT"), "r"),
+            _as(exp.Count(this=exp.Star()), "g"),
+        ).from_(kept.subquery("kept"))
+        return query.group_by(_column("kept", "person"))
+
+    def _nested_weights(self) -> tuple[exp.Expression, exp.Expression]:
+        """Return the weight of one row of a person in a group, and the weight of a person in a group."""
+        reach = self._reach
+        n, r, g = _column("parts", "n"), _column("persons", "r"), _column("persons", "g")
+        scale, rows, groups = (literal(item, StorageType.INTEGER) for item in (reach.scale, reach.rows, reach.groups))
+        full = exp.And(
+            this=exp.LTE(this=n.copy(), expression=literal(reach.per_group, StorageType.INTEGER)),
+            expression=exp.LTE(this=r.copy(), expression=rows.copy()),
+        )
+        # One of the two factors is exact in each case, so that whole division happens once.
+        kept = exp.Mul(
+            this=exp.Mul(this=scale.copy(), expression=_least(n, reach.per_group)), expression=_least(r, reach.rows)
+        )
+        scaled = _whole_division(kept, exp.Mul(this=n.copy(), expression=r.copy()))
+        weight = exp.Case().when(full, scale.copy()).else_(scaled)
+        few = exp.LTE(this=g.copy(), expression=groups.copy())
+        fewer = _whole_division(exp.Mul(this=scale.copy(), expression=groups.copy()), g.copy())
+        return exp.paren(weight), exp.Case().when(few, scale.copy()).else_(fewer)
+
+    def _run_distinct(self, part: Component) -> pa.Table:
+        """Count different values, each person bringing at most its limit of different (group, value) pairs."""
+        rows, keys = self._question.rows, self._question.keys
+        pair = [key.group for key in keys] + [part.of]
+        distinct = exp.select(_as(rows.person, "person"), *_named("k", pair)).from_(rows.source)
+        distinct = _where(distinct, rows).where(_present(rows.person)).where(_present(part.of)).distinct()
+        columns = [_column("pairs", f"k{number}") for number in range(len(pair))]
+        order = exp.Order(expressions=[exp.Ordered(this=column) for column in columns])
+        rank = exp.Window(this=exp.RowNumber(), partition_by=[_column("pairs", "person")], order=order)
+        ranked = exp.select(*_named("k", [column.copy() for column in columns]), _as(rank, "place"))
+        ranked = ranked.from_(distinct.subquery("pairs"))
+        limit = exp.LTE(this=_column("ranked", "place"), expression=literal(self._reach.rows, StorageType.INTEGER))
+        groups = [_column("ranked", f"k{number}") for number in range(len(keys))]
+        value = exp.Count(this=exp.Distinct(expressions=[_column("ranked", f"k{len(keys)}")]))
+        query = exp.select(*_named("k", groups), _as(value, "m0")).from_(ranked.subquery("ranked")).where(limit)
+        if keys:
+            query = query.group_by(*(group.copy() for group in groups))
+        return self._engine.execute(query, self._schema(keys, [part]))
+
+    # Parts of SQL ----------------------------------------------------------------------------------------------------
+
+    def _sum(self, part: Component, value: exp.Expression) -> exp.Expression:
+        if isinstance(value, exp.Count):
+            return value
+        if self._is_wide(part):
+            wide = exp.cast(value, _WIDE) if self._engine.sums_overflow else value
+            return exp.cast(exp.Sum(this=wide), _WIDE)
+        return exp.cast(exp.Sum(this=value), "BIGINT")
+
+    def _is_wide(self, part: Component) -> bool:
+        if part.kind in ("units", "rows", "present", "distinct"):
+            return self._reach.scale << _ROW_BITS >= 2**63
+        return part.largest * self._reach.scale << _ROW_BITS >= 2**63
+
+    def _schema(self, keys: Sequence[Key], components: Sequence[Component]) -> pa.Schema:
+        groups = [(f"k{number}", ARROW_TYPES[key.type]) for number, key in enumerate(keys)]
+        sums = [
+            (f"m{number}", pa.decimal128(38, 0) if self._is_wide(part) else pa.int64())
+            for number, part in enumerate(components)
+        ]
+        return pa.schema([*groups, *sums])
+
+
+def check_size(keys: Sequence[Key]) -> int:
+    """Return how many public groups there are, or refuse too many."""
+    size = 1
+    for key in keys:
+        size *= 1 if key.values is None else len(key.values)
+    if size > LARGEST_ANSWER:
+        raise ParameterError(
+            f"The answer would have {size:,} groups, all of which are released, also empty ones.",
+            fix=f"group by fewer columns or wider bins; at most {LARGEST_ANSWER:,} groups are answered at once.",
+        )
+    return size
+
+
+def _contribution_of(part: Component) -> exp.Expression:
+    """Return what one row adds, or the count that the engine has for it."""
+    match part.kind:
+        case "rows" | "units":
+            return exp.Count(this=exp.Star())
+        case "present":
+            return exp.Count(this=_copied(part.of))
+        case "distinct":
+            return exp.Count(this=exp.Distinct(expressions=[_copied(part.of)]))
+        case _:
+            return _centered(part, _copied(part.of))
+
+
+def _centered(part: Component, steps: exp.Expression) -> exp.Expression:
+    whole = steps if part.kind == "total" and part.largest <= _IN_DOUBLE else exp.cast(steps, "BIGINT")
+    if part.center:
+        whole = exp.paren(exp.Sub(this=whole, expression=literal(part.center, StorageType.INTEGER)))
+    if part.kind == "square":
+        return exp.Mul(this=whole, expression=whole.copy())
+    return whole
+
+
+def _weighted_value(part: Component, weight: exp.Expression, value: exp.Expression | None) -> exp.Expression:
+    if value is None:
+        return weight.copy()
+    if part.kind == "present":
+        return exp.Case().when(_present(value), weight.copy())
+    return exp.Mul(this=weight.copy(), expression=exp.cast(_centered(part, value), "BIGINT"))
+
+
+def _value(part: Component, names: Any) -> exp.Expression | None:  # an iterator over the inner columns
+    return None if part.of is None else _column("rows", f"x{next(names)}")
+
+
+def _inner(rows: Rows, keys: Sequence[Key], values: Sequence[exp.Expression]) -> exp.Select:
+    query = exp.select(
+        _as(rows.person, "person"), *_named("k", [key.group for key in keys]), *_named("x", list(values))
+    ).from_(rows.source)
+    return _where(query, rows).where(_present(rows.person))
+
+
+def _whole_division(numerator: exp.Expression, denominator: exp.Expression) -> exp.Expression:
+    """Return the whole part of a quotient of numbers that are not negative."""
+    return exp.cast(exp.IntDiv(this=exp.paren(numerator), expression=exp.paren(denominator)), "BIGINT")
+
+
+def _least(column: exp.Expression, most: int) -> exp.Expression:
+    bound = literal(most, StorageType.INTEGER)
+    return exp.Case().when(exp.LTE(this=column.copy(), expression=bound), column.copy()).else_(bound.copy())
+
+
+def _where(query: exp.Select, rows: Rows) -> exp.Select:
+    return query if rows.condition is None else query.where(rows.condition.copy())
+
+
+def _present(column: exp.Expression | None) -> exp.Expression:
+    return exp.Not(this=exp.Is(this=_copied(column), expression=exp.Null()))
+
+
+def _copied(expression: exp.Expression | None) -> exp.Expression:
+    copied: exp.Expression = exp.Null() if expression is None else expression.copy()
+    return copied
+
+
+def _as(expression: exp.Expression | None, name: str) -> exp.Expression:
+    return exp.alias_(_copied(expression), name, quoted=True)
+
+
+def _named(prefix: str, columns: Sequence[exp.Expression | None]) -> list[exp.Expression]:
+    return [_as(column, f"{prefix}{number}") for number, column in enumerate(columns)]
+
+
+def _quoted(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)
+
+
+def _column(table: str, name: str) -> exp.Column:
+    return exp.Column(this=_quoted(name), table=_quoted(table))
+
+
+def _text(expression: exp.Expression) -> str:
+    return expression.sql(identify=True)
+
+
+# Reading results -----------------------------------------------------------------------------------------------------
+
+
+def _is_private(keys: Sequence[Key]) -> bool:
+    return any(key.values is None for key in keys)
+
+
+def _public(result: pa.Table, keys: Sequence[Key], components: Sequence[Component]) -> Cells:
+    """Return all public groups in order; a group that does not occur is zero."""
+    sizes = tuple(len(key.values or ()) for key in keys)
+    size = check_size(keys)
+    known, cell = _codes(result, keys, sizes)
+    numbers = {}
+    for number, part in enumerate(components):
+        column = _integers(result.column(f"m{number}"))
+        filled = np.zeros(size, dtype=column.dtype)
+        np.add.at(filled, cell, column[known])
+        numbers[part] = filled
+    return Cells(_labels(keys, sizes), numbers, size)
+
+
+def _codes(result: pa.Table, keys: Sequence[Key], sizes: Sequence[int]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return which result rows are in a public group, and in which."""
+    known = np.ones(result.num_rows, dtype=bool)
+    cell = np.zeros(result.num_rows, dtype=np.int64)
+    for number, (key, size) in enumerate(zip(keys, sizes, strict=True)):
+        column = result.column(f"k{number}").combine_chunks()
+        codes = pc.fill_null(pc.index_in(column, value_set=pa.array(key.values, column.type)), -1).to_numpy()
+        known &= codes >= 0
+        cell = cell * size + codes
+    return known, cell[known]
+
+
+def _labels(keys: Sequence[Key], sizes: Sequence[int]) -> tuple[list[Any], ...]:
+    grids: Any = np.indices(tuple(sizes)).reshape(len(sizes), -1)
+    return tuple([(key.shown or ())[code] for code in grid] for key, grid in zip(keys, grids, strict=True))
+
+
+def _occurring(result: pa.Table, keys: Sequence[Key], components: Sequence[Component]) -> Cells:
+    """Return the groups that occur, sorted by key; public keys among them only with their public values."""
+    keep = np.ones(result.num_rows, dtype=bool)
+    for number, key in enumerate(keys):
+        column = result.column(f"k{number}").combine_chunks()
+        keep &= ~pc.is_null(column).to_numpy(zero_copy_only=False)
+        if key.values is not None:
+            found = pc.is_in(column, value_set=pa.array(key.values, column.type))
+            keep &= found.to_numpy(zero_copy_only=False)
+    kept = result.filter(pa.array(keep))
+    order = pc.sort_indices(kept, [(f"k{number}", "ascending") for number in range(len(keys))])
+    kept = kept.take(order)
+    shown = tuple(_shown_values(kept.column(f"k{number}"), key) for number, key in enumerate(keys))
+    numbers = {part: _integers(kept.column(f"m{number}")) for number, part in enumerate(components)}
+    return Cells(shown, numbers, kept.num_rows)
+
+
+def _shown_values(column: pa.ChunkedArray, key: Key) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    if key.values is None or key.labels is None:
+        return values
+    names = dict(zip(key.values, key.labels, strict=True))
+    return [names[value] for value in values]
+
+
+def _ranked(result: pa.Table, keys: Sequence[Key]) -> list[Ranked]:
+    """Return positions and weights per public group, from result rows of (keys, position, weight)."""
+    sizes = tuple(len(key.values or ()) for key in keys)
+    size = check_size(keys)
+    present = pc.is_valid(result.column(f"k{len(keys)}")).combine_chunks().to_numpy(zero_copy_only=False)
+    result = result.filter(pa.array(present))
+    known, cell = _codes(result, keys, sizes)
+    positions = result.column(f"k{len(keys)}").to_numpy().astype(np.int64)[known]
+    weights = _integers(result.column("m0"))[known]
+    order = np.lexsort((positions, cell))
+    cell, positions, weights = cell[order], positions[order], weights[order]
+    ends = np.searchsorted(cell, np.arange(size + 1))
+    return [Ranked(positions[low:high], weights[low:high]) for low, high in pairwise(ends.tolist())]
+
+
+def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return whole numbers, Python's own where 64 bits may be few; an empty sum is zero."""
+    if pa.types.is_decimal(column.type):
+        numbers = np.empty(len(column), dtype=object)
+        numbers[:] = [0 if item is None else int(item) for item in column.to_pylist()]
+        return numbers
+    return np.asarray(pc.fill_null(column, 0).to_numpy(), dtype=np.int64)
