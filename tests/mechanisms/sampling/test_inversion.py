@@ -150,3 +150,27 @@ def test_a_boundary_at_exactly_one_half_is_decided() -> None:
 
 def test_a_single_category_is_certain() -> None:
     assert draw_exponential_weights(PreparedWords(2**63), np.array([3.0]), Fraction(1)) == 0
+
+
+def test_multiplicities_weigh_like_so_many_candidates() -> None:
+    """Weights 1, 3/e, 1/e as three runs; every word falls where it falls among the five candidates written out."""
+    written_out, runs = np.array([0.0, -1.0, -1.0, -1.0, -1.0]), np.array([0.0, -1.0, -1.0])
+    times, rate = np.array([1, 3, 1]), Fraction(1)
+    for word in range(0, 2**64, 2**58 - 1):
+        single = draw_exponential_weights(PreparedWords(word), written_out, rate)
+        assert (
+            draw_exponential_weights(PreparedWords(word), runs, rate, multiplicities=times) == [0, 1, 1, 1, 2][single]
+        )
+
+
+def test_multiplicities_near_a_boundary_are_decided_exactly() -> None:
+    scores, times, rate = np.array([0.0, 1.0, 0.0]), np.array([2**61, 1, 5]), Fraction(40)
+    low, high = exact.exp_bounds(Fraction(-40))
+    for index in (0, 1):
+        parts = [2**61 * low, 1, 5 * low]
+        boundary = int(sum(parts[: index + 1]) / (1 + (2**61 + 5) * high) * 2**64)
+        draws = [
+            draw_exponential_weights(PreparedWords(boundary + shift, 0), scores, rate, multiplicities=times)
+            for shift in (-9, 9)
+        ]
+        assert draws == [index, index + 1]

@@ -36,6 +36,10 @@ class Interval:
     def __mul__(self, other: Interval) -> Interval:
         return Interval((self.low * other.low) >> self.bits, -((-self.high * other.high) >> self.bits), self.bits)
 
+    def times(self, count: int) -> Interval:
+        """Return x times a whole number."""
+        return Interval(self.low * count, self.high * count, self.bits)
+
     def minus(self, other: Interval) -> Interval:
         """Return x - y, for y not above x."""
         return Interval(max(0, self.low - other.high), self.high - other.low, self.bits)
