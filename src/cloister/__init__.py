@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cloister.data.sources import open_table as open_table
     from cloister.data.table import Table as Table
     from cloister.errors import CloisterError as CloisterError, CloisterWarning as CloisterWarning
+    from cloister.queries.private_table import PrivateTable as PrivateTable
 
 _HOMES = {
     "cloister.accounting.budget": ("Budget",),
@@ -56,10 +57,11 @@ _HOMES = {
     "cloister.data.schema": ("Schema",),
     "cloister.data.sources": ("open_table",),
     "cloister.data.table": ("Table",),
+    "cloister.queries.private_table": ("PrivateTable",),
     "cloister.errors": ("CloisterError", "CloisterWarning"),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
-_PACKAGES = ("accounting", "data", "mechanisms", "testing")
+_PACKAGES = ("accounting", "data", "mechanisms", "queries", "testing")
 
 __all__ = ["__version__", *_WHERE, *_PACKAGES]  # noqa: PLE0604  # names come from the table above
 

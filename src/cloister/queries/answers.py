@@ -87,7 +87,8 @@ class Answer(Result):
     def __str__(self) -> str:
         margin = self.margin()
         shown = show_number(self.value, margin)
-        width = "" if math.isnan(margin) else f" ± {show_number(margin, margin)} (95%)"
+        words = getattr(self.error, "words", "")
+        width = f" ({words}, 95%)" if math.isnan(margin) else f" ± {show_number(margin, margin)} (95%)"
         return f"{shown}{width}, {self.guarantee.brief()}"
 
     def summary(self) -> tuple[tuple[str, str], ...]:
@@ -223,8 +224,10 @@ def show_number(value: Any, margin: float) -> str:
         return str(value)
     if not math.isfinite(margin) or margin <= 0:
         return f"{value:,}" if isinstance(value, int | np.integer) else f"{float(value):,.6g}"
-    decimals = max(0, 1 - math.floor(math.log10(margin)))
-    return f"{float(value):,.{0 if isinstance(value, int | np.integer) else min(decimals, 12)}f}"
+    if isinstance(value, int | np.integer):
+        return f"{int(value):,}"
+    decimals = 0 if float(margin).is_integer() else max(0, 1 - math.floor(math.log10(margin)))
+    return f"{float(value):,.{min(decimals, 12)}f}"
 
 
 def _shown_column(column: Estimate, most: int) -> list[str]:

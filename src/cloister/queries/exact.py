@@ -13,70 +13,35 @@ Weights and sums are integers; see `cloister.queries.contribution` for what they
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sqlglot import exp
 
 from cloister.data.engines.base import ARROW_TYPES, literal
 from cloister.data.profile import StorageType
-from cloister.errors import ParameterError
 from cloister.queries.bounded_rows import bounded_rows, digest
+from cloister.queries.cells import (
+    Cells,
+    Component,
+    Ranked,
+    check_size,
+    is_private,
+    occurring_cells,
+    public_cells,
+    ranked_cells,
+)
 from cloister.queries.contribution import Contribution, Reach
 from cloister.queries.question import Key, Number, Question, Rows
 
-__all__ = ["Cells", "Component", "ExactCore", "Ranked"]
+__all__ = ["ExactCore"]
 
-LARGEST_ANSWER = 10**6
 _WIDE = "DECIMAL(38, 0)"
 _ROW_BITS = 33
 """Sums are planned for up to 2**33 rows."""
 _IN_DOUBLE = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """One whole number per group: of rows, of present values, or a sum of centered numbers or of their squares."""
-
-    kind: str
-    of: exp.Expression | None = field(default=None, compare=False)
-    center: int = 0
-    largest: int = 1
-    text: str = ""
-
-    @classmethod
-    def of_number(cls, kind: str, number: Number, center: int = 0) -> Component:
-        """Return a component of a number."""
-        away = max(abs(number.low - center), abs(number.high - center), 1)
-        largest = {"present": 1, "total": away, "square": away**2}[kind]
-        return cls(kind, number.steps, center if kind != "present" else 0, largest, _text(number.steps))
-
-    @classmethod
-    def of_value(cls, kind: str, of: exp.Expression) -> Component:
-        """Return a component of any SQL."""
-        return cls(kind, of, 0, 1, _text(of))
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """Groups in the order of the answer: what is shown of each key, and whole numbers per component."""
-
-    shown: tuple[list[Any], ...]
-    numbers: dict[Component, NDArray[Any]]
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """For one cell, the positions that occur and their weights, sorted."""
-
-    positions: NDArray[np.int64]
-    weights: NDArray[np.int64]
 
 
 class ExactCore:
@@ -93,19 +58,27 @@ class ExactCore:
         plain = [part for part in components if part.kind != "distinct" or not self._contribution.is_person]
         apart = [part for part in components if part not in plain]
         keys = self._question.keys
-        result = self._run(plain)
-        cells = _occurring(result, keys, plain) if _is_private(keys) else _public(result, keys, plain)
+        cells = Cells((), {}, check_size(keys))
+        if plain:
+            result = self._run(plain)
+            cells = occurring_cells(result, keys, plain) if is_private(keys) else public_cells(result, keys, plain)
         for part in apart:
-            found = _public(self._run_distinct(part), keys, [part])
+            found = public_cells(self._run_distinct(part), keys, [part])
             cells.numbers[part] = found.numbers[part]
         return cells
+
+    def units(self) -> NDArray[np.int64]:
+        """Return how many units there are in each public group, a person counting once in each, without a limit."""
+        rows, keys = self._question.rows, self._question.keys
+        part = Component("rows") if rows.person is None else Component.of_value("distinct", rows.person)
+        return public_cells(self._plain(rows, [part], keys), keys, [part]).numbers[part]
 
     def ranks(self, number: Number) -> list[Ranked]:
         """Return, for each public group, the weight at each position of a number."""
         position = Key(name="position", group=number.steps, type=StorageType.INTEGER, values=None)
         keys = (*self._question.keys, position)
         result = self._run([Component("rows")], keys=keys)
-        return _ranked(result, self._question.keys)
+        return ranked_cells(result, self._question.keys)
 
     @property
     def _drops_rows(self) -> bool:
@@ -129,7 +102,7 @@ class ExactCore:
         if rows.person is not None and self._drops_rows:
             looked_at = [key.group for key in keys] + [part.of for part in components if part.of is not None]
             rows = self._bounded(rows, looked_at)
-        nested = _is_private(self._question.keys) or self._reach.per_group < self._reach.rows
+        nested = is_private(self._question.keys) or self._reach.per_group < self._reach.rows
         nested = nested or any(part.kind == "units" for part in components)
         if rows.person is not None and nested:
             return self._nested(rows, components, keys)
@@ -209,7 +182,7 @@ class ExactCore:
 
     def _kept_groups(self, per_group: exp.Select, keys: tuple[Key, ...]) -> exp.Select:
         """Keep a person to the first groups in the order of a digest, where groups are chosen privately."""
-        if not _is_private(self._question.keys):
+        if not is_private(self._question.keys):
             return per_group
         columns = [_column("parts", f"k{number}") for number in range(len(keys))]
         shuffled = digest([_column("parts", "person"), *columns])
@@ -291,19 +264,6 @@ class ExactCore:
         return pa.schema([*groups, *sums])
 
 
-def check_size(keys: Sequence[Key]) -> int:
-    """Return how many public groups there are, or refuse too many."""
-    size = 1
-    for key in keys:
-        size *= 1 if key.values is None else len(key.values)
-    if size > LARGEST_ANSWER:
-        raise ParameterError(
-            f"The answer would have {size:,} groups, all of which are released, also empty ones.",
-            fix=f"group by fewer columns or wider bins; at most {LARGEST_ANSWER:,} groups are answered at once.",
-        )
-    return size
-
-
 def _contribution_of(part: Component) -> exp.Expression:
     """Return what one row adds, or the count that the engine has for it."""
     match part.kind:
@@ -364,12 +324,11 @@ def _present(column: exp.Expression | None) -> exp.Expression:
 
 
 def _copied(expression: exp.Expression | None) -> exp.Expression:
-    copied: exp.Expression = exp.Null() if expression is None else expression.copy()
-    return copied
+    return exp.Null() if expression is None else expression.copy()
 
 
 def _as(expression: exp.Expression | None, name: str) -> exp.Expression:
-    return exp.alias_(_copied(expression), name, quoted=True)
+    return exp.Alias(this=_copied(expression), alias=_quoted(name))
 
 
 def _named(prefix: str, columns: Sequence[exp.Expression | None]) -> list[exp.Expression]:
@@ -382,94 +341,3 @@ def _quoted(name: str) -> exp.Identifier:
 
 def _column(table: str, name: str) -> exp.Column:
     return exp.Column(this=_quoted(name), table=_quoted(table))
-
-
-def _text(expression: exp.Expression) -> str:
-    return expression.sql(identify=True)
-
-
-# Reading results -----------------------------------------------------------------------------------------------------
-
-
-def _is_private(keys: Sequence[Key]) -> bool:
-    return any(key.values is None for key in keys)
-
-
-def _public(result: pa.Table, keys: Sequence[Key], components: Sequence[Component]) -> Cells:
-    """Return all public groups in order; a group that does not occur is zero."""
-    sizes = tuple(len(key.values or ()) for key in keys)
-    size = check_size(keys)
-    known, cell = _codes(result, keys, sizes)
-    numbers = {}
-    for number, part in enumerate(components):
-        column = _integers(result.column(f"m{number}"))
-        filled = np.zeros(size, dtype=column.dtype)
-        np.add.at(filled, cell, column[known])
-        numbers[part] = filled
-    return Cells(_labels(keys, sizes), numbers, size)
-
-
-def _codes(result: pa.Table, keys: Sequence[Key], sizes: Sequence[int]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return which result rows are in a public group, and in which."""
-    known = np.ones(result.num_rows, dtype=bool)
-    cell = np.zeros(result.num_rows, dtype=np.int64)
-    for number, (key, size) in enumerate(zip(keys, sizes, strict=True)):
-        column = result.column(f"k{number}").combine_chunks()
-        codes = pc.fill_null(pc.index_in(column, value_set=pa.array(key.values, column.type)), -1).to_numpy()
-        known &= codes >= 0
-        cell = cell * size + codes
-    return known, cell[known]
-
-
-def _labels(keys: Sequence[Key], sizes: Sequence[int]) -> tuple[list[Any], ...]:
-    grids: Any = np.indices(tuple(sizes)).reshape(len(sizes), -1)
-    return tuple([(key.shown or ())[code] for code in grid] for key, grid in zip(keys, grids, strict=True))
-
-
-def _occurring(result: pa.Table, keys: Sequence[Key], components: Sequence[Component]) -> Cells:
-    """Return the groups that occur, sorted by key; public keys among them only with their public values."""
-    keep = np.ones(result.num_rows, dtype=bool)
-    for number, key in enumerate(keys):
-        column = result.column(f"k{number}").combine_chunks()
-        keep &= ~pc.is_null(column).to_numpy(zero_copy_only=False)
-        if key.values is not None:
-            found = pc.is_in(column, value_set=pa.array(key.values, column.type))
-            keep &= found.to_numpy(zero_copy_only=False)
-    kept = result.filter(pa.array(keep))
-    order = pc.sort_indices(kept, [(f"k{number}", "ascending") for number in range(len(keys))])
-    kept = kept.take(order)
-    shown = tuple(_shown_values(kept.column(f"k{number}"), key) for number, key in enumerate(keys))
-    numbers = {part: _integers(kept.column(f"m{number}")) for number, part in enumerate(components)}
-    return Cells(shown, numbers, kept.num_rows)
-
-
-def _shown_values(column: pa.ChunkedArray, key: Key) -> list[Any]:
-    values: list[Any] = column.to_pylist()
-    if key.values is None or key.labels is None:
-        return values
-    names = dict(zip(key.values, key.labels, strict=True))
-    return [names[value] for value in values]
-
-
-def _ranked(result: pa.Table, keys: Sequence[Key]) -> list[Ranked]:
-    """Return positions and weights per public group, from result rows of (keys, position, weight)."""
-    sizes = tuple(len(key.values or ()) for key in keys)
-    size = check_size(keys)
-    present = pc.is_valid(result.column(f"k{len(keys)}")).combine_chunks().to_numpy(zero_copy_only=False)
-    result = result.filter(pa.array(present))
-    known, cell = _codes(result, keys, sizes)
-    positions = result.column(f"k{len(keys)}").to_numpy().astype(np.int64)[known]
-    weights = _integers(result.column("m0"))[known]
-    order = np.lexsort((positions, cell))
-    cell, positions, weights = cell[order], positions[order], weights[order]
-    ends = np.searchsorted(cell, np.arange(size + 1))
-    return [Ranked(positions[low:high], weights[low:high]) for low, high in pairwise(ends.tolist())]
-
-
-def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return whole numbers, Python's own where 64 bits may be few; an empty sum is zero."""
-    if pa.types.is_decimal(column.type):
-        numbers = np.empty(len(column), dtype=object)
-        numbers[:] = [0 if item is None else int(item) for item in column.to_pylist()]
-        return numbers
-    return np.asarray(pc.fill_null(column, 0).to_numpy(), dtype=np.int64)

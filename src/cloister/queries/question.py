@@ -177,10 +177,11 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """MIN(x) or MAX(x): a value that only a few rows lie beyond."""
+    """MIN(x) or MAX(x): a value that only a few rows lie beyond: ``beyond``, or more if epsilon needs it."""
 
     of: Number
     largest: bool
+    beyond: int | None = None
 
 
 Aggregate: TypeAlias = (
@@ -221,8 +222,8 @@ def _described(aggregate: Aggregate) -> str:
             inner = f"{number}, {sample}"
         case Quantile(of=number, q=q):
             inner = f"{number}, {q}"
-        case Extreme(of=number, largest=largest):
-            inner = f"{number}, {largest}"
+        case Extreme(of=number, largest=largest, beyond=beyond):
+            inner = f"{number}, {largest}, {beyond}"
         case _:
             inner = ""
     return f"{type(aggregate).__name__}({inner})"

@@ -213,9 +213,10 @@ class Exactly:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """An error that has no half-width in the unit of the answer."""
+    """An error that has no half-width in the unit of the answer, but can be said in words."""
 
     size: int
+    words: str = ""
 
     def margins(self, confidence: object = 0.95) -> Floats:
         """Return NaN for each answer."""
@@ -224,7 +225,7 @@ class Unknown:
 
     def take(self, rows: NDArray[np.int64]) -> Unknown:
         """Return the error of some of the answers."""
-        return Unknown(len(rows))
+        return Unknown(len(rows), self.words)
 
 
 def ratio(totals: Floats, counts: Floats, reach: float) -> Floats:

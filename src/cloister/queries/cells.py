@@ -1,0 +1,170 @@
+"""What the engine returns, in the groups of the answer: whole numbers per component, protected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from cloister.errors import ParameterError
+from cloister.queries.question import Key, Number
+
+__all__ = [
+    "Cells",
+    "Component",
+    "Ranked",
+    "check_size",
+    "is_private",
+    "occurring_cells",
+    "public_cells",
+    "ranked_cells",
+]
+
+LARGEST_ANSWER = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One whole number per group: of rows, of present values, or a sum of centered numbers or of their squares."""
+
+    kind: str
+    of: exp.Expression | None = field(default=None, compare=False)
+    center: int = 0
+    largest: int = 1
+    text: str = ""
+
+    @classmethod
+    def of_number(cls, kind: str, number: Number, center: int = 0) -> Component:
+        """Return a component of a number."""
+        away = max(abs(number.low - center), abs(number.high - center), 1)
+        largest = {"present": 1, "total": away, "square": away**2}[kind]
+        text = f"{_text(number.steps)} * {number.unit}"
+        return cls(kind, number.steps, center if kind != "present" else 0, largest, text)
+
+    @classmethod
+    def of_value(cls, kind: str, of: exp.Expression) -> Component:
+        """Return a component of any SQL."""
+        return cls(kind, of, 0, 1, _text(of))
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Whole numbers per component in the groups of the answer; ``shown`` are the keys where they are not public."""
+
+    shown: tuple[list[Any], ...]
+    numbers: dict[Component, NDArray[Any]]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """For one cell, the positions that occur and their weights, sorted."""
+
+    positions: NDArray[np.int64]
+    weights: NDArray[np.int64]
+
+
+def check_size(keys: Sequence[Key]) -> int:
+    """Return how many public groups there are, or refuse too many."""
+    size = 1
+    for key in keys:
+        size *= 1 if key.values is None else len(key.values)
+    if size > LARGEST_ANSWER:
+        raise ParameterError(
+            f"The answer would have {size:,} groups, all of which are released, also empty ones.",
+            fix=f"group by fewer columns or wider bins; at most {LARGEST_ANSWER:,} groups are answered at once.",
+        )
+    return size
+
+
+def is_private(keys: Sequence[Key]) -> bool:
+    """Return whether groups are chosen privately: one of the keys is not public."""
+    return any(key.values is None for key in keys)
+
+
+def public_cells(result: pa.Table, keys: Sequence[Key], components: Sequence[Component]) -> Cells:
+    """Return all public groups in order; a group that does not occur is zero."""
+    sizes = tuple(len(key.values or ()) for key in keys)
+    size = check_size(keys)
+    known, cell = _codes(result, keys, sizes)
+    numbers = {}
+    for number, part in enumerate(components):
+        column = _integers(result.column(f"m{number}"))
+        filled = np.zeros(size, dtype=column.dtype)
+        np.add.at(filled, cell, column[known])
+        numbers[part] = filled
+    return Cells((), numbers, size)
+
+
+def _codes(result: pa.Table, keys: Sequence[Key], sizes: Sequence[int]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return which result rows are in a public group, and in which."""
+    known = np.ones(result.num_rows, dtype=bool)
+    cell = np.zeros(result.num_rows, dtype=np.int64)
+    for number, (key, size) in enumerate(zip(keys, sizes, strict=True)):
+        column = result.column(f"k{number}").combine_chunks()
+        codes = pc.fill_null(pc.index_in(column, value_set=pa.array(key.values, column.type)), -1).to_numpy()
+        known &= codes >= 0
+        cell = cell * size + codes
+    return known, cell[known]
+
+
+def occurring_cells(result: pa.Table, keys: Sequence[Key], components: Sequence[Component]) -> Cells:
+    """Return the groups that occur, sorted by key; public keys among them only with their public values."""
+    keep = np.ones(result.num_rows, dtype=bool)
+    for number, key in enumerate(keys):
+        column = result.column(f"k{number}").combine_chunks()
+        keep &= ~pc.is_null(column).to_numpy(zero_copy_only=False)
+        if key.values is not None:
+            found = pc.is_in(column, value_set=pa.array(key.values, column.type))
+            keep &= found.to_numpy(zero_copy_only=False)
+    kept = result.filter(pa.array(keep))
+    order = pc.sort_indices(kept, [(f"k{number}", "ascending") for number in range(len(keys))])
+    kept = kept.take(order)
+    shown = tuple(_shown_values(kept.column(f"k{number}"), key) for number, key in enumerate(keys))
+    numbers = {part: _integers(kept.column(f"m{number}")) for number, part in enumerate(components)}
+    return Cells(shown, numbers, kept.num_rows)
+
+
+def _shown_values(column: pa.ChunkedArray, key: Key) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    if key.values is None or key.labels is None:
+        return values
+    names = dict(zip(key.values, key.labels, strict=True))
+    return [names[value] for value in values]
+
+
+def ranked_cells(result: pa.Table, keys: Sequence[Key]) -> list[Ranked]:
+    """Return positions and weights per public group, from result rows of (keys, position, weight)."""
+    sizes = tuple(len(key.values or ()) for key in keys)
+    size = check_size(keys)
+    present = pc.is_valid(result.column(f"k{len(keys)}")).combine_chunks().to_numpy(zero_copy_only=False)
+    result = result.filter(pa.array(present))
+    known, cell = _codes(result, keys, sizes)
+    positions = result.column(f"k{len(keys)}").to_numpy().astype(np.int64)[known]
+    weights = _integers(result.column("m0"))[known]
+    used = weights > 0
+    cell, positions, weights = cell[used], positions[used], weights[used]
+    order = np.lexsort((positions, cell))
+    cell, positions, weights = cell[order], positions[order], weights[order]
+    ends = np.searchsorted(cell, np.arange(size + 1))
+    return [Ranked(positions[low:high], weights[low:high]) for low, high in pairwise(ends.tolist())]
+
+
+def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return whole numbers, Python's own where 64 bits may be few; an empty sum is zero."""
+    if pa.types.is_decimal(column.type):
+        numbers = np.empty(len(column), dtype=object)
+        numbers[:] = [0 if item is None else int(item) for item in column.to_pylist()]
+        return numbers
+    return np.asarray(pc.fill_null(column, 0).to_numpy(), dtype=np.int64)
+
+
+def _text(expression: exp.Expression) -> str:
+    return expression.sql(identify=True)

@@ -1,0 +1,192 @@
+"""From a question and a price to a plan: which noise each measurement gets, what is promised, what the accountants see.
+
+Under epsilon the price is shared equally between measurements with Laplace noise. Under rho, or under (epsilon, delta)
+where that is more exact, all measurements together are one Gaussian release. Quantiles and extremes are chosen by rank,
+at their share. Groups that are not public are chosen by their noisy count, which has to pass a threshold that a group
+with a single unit passes with probability below delta (Korolova et al. 2009; Balcer and Vadhan 2018).
+
+Privacy of the threshold: let a unit join. It counts as one unit in at most g groups. Groups that it shares with others
+are ordinary coordinates of a noisy vector. Groups that it alone is in can be told apart only if they are released, and
+the chance that any of them passes is at most g * Pr[1 + noise >= threshold] <= delta.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from cloister.accounting.events import (
+    ApproxEvent,
+    Event,
+    PureEvent,
+    SequenceEvent,
+    ZeroConcentratedEvent,
+)
+from cloister.accounting.gaussian import gaussian_multiplier
+from cloister.core import exact, validation
+from cloister.core.guarantees import DifferentialPrivacy
+from cloister.errors import ParameterError
+from cloister.queries.contribution import Contribution
+from cloister.queries.measurements import Design, Ranking, design
+from cloister.queries.noise import GaussianNoise, LaplaceNoise
+from cloister.queries.price import Price
+from cloister.queries.question import CountRows, CountUnits, Number, Quantile, Question
+from cloister.queries.ranks import RankSelection
+
+__all__ = ["NOISES", "Plan", "plan"]
+
+NOISES = ("auto", "laplace", "gaussian")
+_SLACK = Fraction(1, 10**15)
+_OUTSIDE = Fraction(1, 20)
+"""How likely, at most, an extreme falls where no rows are."""
+
+AddedNoise: TypeAlias = LaplaceNoise | GaussianNoise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How a question is answered at a price: public, and the same whenever it is made again."""
+
+    design: Design
+    price: Price
+    noises: dict[str, AddedNoise]
+    rankings: tuple[RankSelection, ...]
+    threshold: int | None
+    guarantee: DifferentialPrivacy
+    event: Event
+    noise: str
+
+    @property
+    def question(self) -> Question:
+        """Return the question."""
+        return self.design.question
+
+
+def plan(question: Question, contribution: Contribution, price: Price, *, noise: str = "auto") -> Plan:
+    """Return how a question is answered at a price."""
+    validation.check_choice(noise, name="noise", allowed=NOISES)
+    found = design(question, contribution)
+    if found.selects_keys and not price.delta:
+        names = ", ".join(f'"{key.name}"' for key in question.keys if key.values is None)
+        raise ParameterError(
+            f"The groups of {names} are not public, and choosing them privately needs delta.",
+            fix="state the values (categories in the schema), or add delta, such as delta=1e-6, to the price.",
+        )
+    chosen = _choose(found, price, noise)
+    noises = _laplace(found, price) if chosen == "laplace" else _gaussian(found, price)
+    rankings = tuple(_ranking(item, found, price) for item in found.rankings)
+    guarantee = price.guarantee(
+        adjacency=contribution.adjacency,
+        unit=contribution.unit,
+        assumptions=(*contribution.describe(), *_assumptions(question)),
+    )
+    return Plan(
+        design=found,
+        price=price,
+        noises=noises,
+        rankings=rankings,
+        threshold=_threshold(found, noises, price, contribution) if found.selects_keys else None,
+        guarantee=guarantee,
+        event=_event(found, price, noises, rankings),
+        noise=chosen,
+    )
+
+
+def _choose(found: Design, price: Price, noise: str) -> str:
+    """Return the kind of noise: the one with the smaller standard deviation where both are possible."""
+    if price.rho is not None:
+        if noise == "laplace":
+            raise ParameterError(
+                "A price in rho is paid by Gaussian noise.", fix='use noise="gaussian", or a price in epsilon.'
+            )
+        return "gaussian"
+    if noise == "gaussian" and not price.delta:
+        raise ParameterError("Gaussian noise needs delta.", fix="add delta, such as delta=1e-6, or use rho.")
+    if noise != "auto" or not price.delta or not found.measurements:
+        return "laplace" if noise == "auto" else noise
+    laplace, gaussian = _laplace(found, price), _gaussian(found, price)
+    one = Fraction(1)
+    better = sum(laplace[name].law(one).deviation > gaussian[name].law(one).deviation for name in laplace)
+    return "gaussian" if 2 * better > len(laplace) else "laplace"
+
+
+def _laplace(found: Design, price: Price) -> dict[str, AddedNoise]:
+    share = price.amount / max(found.parts, 1)
+    return {name: LaplaceNoise(item.l1, share) for name, item in found.measurements.items()}
+
+
+def _gaussian(found: Design, price: Price) -> dict[str, AddedNoise]:
+    number = len(found.measurements)
+    if price.rho is not None:
+        share = price.rho / max(found.parts, 1)
+        return {name: GaussianNoise.concentrated(item.squared_l2, share) for name, item in found.measurements.items()}
+    if not number:
+        return {}
+    epsilon = price.amount * number / found.parts
+    delta = price.delta / 2 if found.selects_keys else price.delta
+    squared = gaussian_multiplier(epsilon - _SLACK, delta) ** 2 * number
+    return {name: GaussianNoise.dominating(item.squared_l2, squared) for name, item in found.measurements.items()}
+
+
+def _ranking(ranking: Ranking, found: Design, price: Price) -> RankSelection:
+    epsilon = _rank_epsilon(found, price)
+    number, sensitivity = ranking.number, ranking.sensitivity
+    fraction, offset = Fraction(0), Fraction(0)
+    match ranking.aggregate:
+        case Quantile(q=q):
+            fraction = q
+        case extreme:
+            points = Fraction(number.high - number.low + 1)
+            inside = math.ceil(2 * sensitivity / epsilon * exact.log_bounds(points / _OUTSIDE)[1])
+            inside = max(inside, (extreme.beyond or 0) * found.reach.scale)
+            fraction, offset = (Fraction(1), Fraction(-inside)) if extreme.largest else (Fraction(0), Fraction(inside))
+    return RankSelection(
+        low=number.low,
+        high=number.high,
+        fraction=fraction,
+        offset=offset,
+        score_sensitivity=sensitivity,
+        epsilon=epsilon,
+    )
+
+
+def _rank_epsilon(found: Design, price: Price) -> Fraction:
+    share = price.amount / found.parts
+    return share if price.rho is None else exact.sqrt_bounds(2 * share)[0]
+
+
+def _threshold(found: Design, noises: dict[str, AddedNoise], price: Price, contribution: Contribution) -> int:
+    """Return the noisy count, in steps, that a group has to reach."""
+    name = "units" if contribution.is_person else "rows"
+    groups = found.reach.groups if contribution.is_person else 1
+    shared = any(isinstance(item, GaussianNoise) for item in noises.values()) and price.rho is None
+    logarithm = exact.log_bounds(groups / (price.delta / 2 if shared else price.delta))[1]
+    match noises[name]:
+        case LaplaceNoise() as laplace:
+            above = math.ceil(laplace.scale * logarithm)
+        case gaussian:
+            above = math.ceil(exact.sqrt_bounds(2 * gaussian.squared_sigma * logarithm)[1]) + 1
+    return found.reach.scale + above
+
+
+def _event(found: Design, price: Price, noises: dict[str, AddedNoise], rankings: tuple[RankSelection, ...]) -> Event:
+    if found.selects_keys or (price.rho is not None and price.delta):
+        if price.rho is not None:
+            return ZeroConcentratedEvent(rho=price.rho, delta=price.delta)
+        return ApproxEvent(epsilon=price.amount, delta=price.delta)
+    events = [noise.event for noise in noises.values()]
+    events += [PureEvent(epsilon=ranking.epsilon) for ranking in rankings]
+    return events[0] if len(events) == 1 else SequenceEvent(events=tuple(events))
+
+
+def _assumptions(question: Question) -> tuple[str, ...]:
+    numbers = [item.of for item in question.aggregates if not isinstance(item, CountRows | CountUnits)]
+    bounds = {
+        f"{number.label} lies in {float(number.bounds[0]):g} to {float(number.bounds[1]):g} (clamped)": None
+        for number in numbers
+        if isinstance(number, Number)
+    }
+    keys = [f"the groups of {key.name} are public" for key in question.keys if key.values is not None]
+    return (*bounds, *keys)
