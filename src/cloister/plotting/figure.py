@@ -1,0 +1,164 @@
+"""A chart as a value: one Vega-Lite specification that is saved, shown or handed on.
+
+Images are drawn by vl-convert, which needs neither a browser nor a network: a specification that asks for data from
+elsewhere is refused. The HTML page holds the picture itself and no scripts.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from cloister.errors import MissingExtraError, ParameterError, ParameterTypeError, did_you_mean
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>{title}</title></head>
+<body>
+{svg}
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Figure:
+    """A chart; notebooks show it, `save` writes it to a file.
+
+    >>> from cloister.plotting import bars_with_errors
+    >>> bars_with_errors(["north", "south"], [120, 95], [12, 12], title="Visits", x="Region", y="Visits")
+    Figure('Visits')
+
+    Attributes:
+        specification: the chart as Vega-Lite, in JSON.
+    """
+
+    specification: str
+
+    @classmethod
+    def from_dict(cls, specification: Mapping[str, Any]) -> Figure:
+        """Return the figure of a Vega-Lite specification, such as that of an Altair chart."""
+        try:
+            return cls(json.dumps(specification, allow_nan=False, ensure_ascii=False))
+        except (TypeError, ValueError):
+            raise ParameterTypeError(
+                "The specification of the chart is not JSON.",
+                fix="give Vega-Lite made of dictionaries, lists, text and finite numbers.",
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"Figure({self.title!r})"
+
+    @property
+    def title(self) -> str:
+        """Return the title in one line."""
+        title = self.to_dict().get("title", "")
+        text = title.get("text", "") if isinstance(title, dict) else title
+        return " ".join(text) if isinstance(text, list) else str(text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the Vega-Lite specification, for any other tool that draws it."""
+        specification: dict[str, Any] = json.loads(self.specification)
+        return specification
+
+    def to_altair(self) -> Any:  # a chart of Altair, which has no types that mypy sees
+        """Return the chart as an Altair chart, to change it further."""
+        try:
+            import altair as alt
+        except ImportError:
+            raise _missing() from None
+        return alt.Chart.from_dict(self.to_dict())
+
+    def to_svg(self) -> str:
+        """Return the chart as SVG, safe to put on a page beside others."""
+        return _with_own_ids(_drawn(lambda draw: draw.vegalite_to_svg(self.specification, allowed_base_urls=[])))
+
+    def to_png(self) -> bytes:
+        """Return the chart as PNG, at twice its size in pixels so that it stays sharp."""
+        image: bytes = _drawn(lambda draw: draw.vegalite_to_png(self.specification, scale=2, allowed_base_urls=[]))
+        return image
+
+    def to_html(self) -> str:
+        """Return a page with the chart in it: no scripts, and nothing to load from elsewhere."""
+        return _PAGE.format(title=html.escape(self.title), svg=self.to_svg())
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the chart to a file, replacing what was there, and return where it is.
+
+        Args:
+            path: where to write; the name ends in .svg, .png, .html or .json (the specification).
+
+        Raises:
+            ParameterError: if the ending is another one, or the place cannot be written to.
+            MissingExtraError: if the extra ``plot`` is not installed; .json does without.
+        """
+        place = Path(path)
+        content = _WRITERS[_ending(place)](self)
+        try:
+            place.write_bytes(content)
+        except OSError as error:
+            raise ParameterError(
+                f'The chart could not be written to "{place}": {error.strerror}.',
+                fix=f'choose a file that you may write, such as "chart{place.suffix}".',
+            ) from None
+        return place
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
+        """Return what a notebook shows: the picture, or how to get it."""
+        try:
+            return {"image/svg+xml": self.to_svg(), "text/plain": repr(self)}
+        except MissingExtraError as error:
+            return {"text/plain": f"{self!r}\n{error}"}
+
+
+_WRITERS: dict[str, Callable[[Figure], bytes]] = {
+    ".svg": lambda figure: figure.to_svg().encode(),
+    ".png": Figure.to_png,
+    ".html": lambda figure: figure.to_html().encode(),
+    ".json": lambda figure: figure.specification.encode(),
+}
+
+
+def _ending(place: Path) -> str:
+    ending = place.suffix.lower()
+    if ending not in _WRITERS:
+        raise ParameterError(
+            f'A chart cannot be saved as "{place.name}".{did_you_mean(ending, _WRITERS)}',
+            fix=f'use a name that ends in {", ".join(_WRITERS)}, such as "chart.svg".',
+        )
+    if not place.parent.is_dir():
+        raise ParameterError(
+            f'There is no folder "{place.parent}".', fix="make the folder first, or save the chart somewhere else."
+        )
+    return ending
+
+
+def _drawn(draw: Callable[[Any], Any]) -> Any:  # vl-convert has no types
+    try:
+        import vl_convert
+    except ImportError:
+        raise _missing() from None
+    try:
+        return draw(vl_convert)
+    except ValueError:
+        raise ParameterError(
+            "The chart could not be drawn: its specification is not valid, or asks for data from elsewhere.",
+            fix="use the chart functions of cloister.plotting, or put the data into the specification.",
+        ) from None
+
+
+def _missing() -> MissingExtraError:
+    return MissingExtraError(what="Plots", package="altair", extra="plot")
+
+
+def _with_own_ids(svg: str) -> str:
+    """Return the picture with names of its own: two pictures on a page would share "gradient_0" and "clip0"."""
+    mark = sha256(svg.encode()).hexdigest()[:12]
+    return re.sub(r'(\bid="|\burl\(#)', rf"\g<1>c{mark}-", svg)
