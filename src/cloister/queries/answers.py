@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from cloister.plotting import Figure
+
 __all__ = ["Answer", "Estimate", "Frame"]
 
 
@@ -99,6 +101,12 @@ class Answer(Result):
             ("promise", self.guarantee.explain()),
             *(("note", note) for note in self.notes),
         )
+
+    def plot(self) -> Figure:
+        """Return a chart of the value with its error bar."""
+        from cloister.queries.charts import chart_of_answer
+
+        return chart_of_answer(self)
 
     def _fields(self) -> dict[str, Any]:
         return {
@@ -189,6 +197,12 @@ class Frame(Result):
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows as dictionaries of plain values."""
         return [{column.name: plain(column.values[row]) for column in self.columns} for row in range(len(self))]
+
+    def plot(self, column: str | None = None) -> Figure:
+        """Return a chart of one noisy column (by default the first) over the groups, with error bars."""
+        from cloister.queries.charts import chart_of_frame
+
+        return chart_of_frame(self, column)
 
     def _fields(self) -> dict[str, Any]:
         return {

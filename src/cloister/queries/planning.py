@@ -39,7 +39,7 @@ __all__ = ["NOISES", "Plan", "plan"]
 
 NOISES = ("auto", "laplace", "gaussian")
 _SLACK = Fraction(1, 10**15)
-_OUTSIDE = Fraction(1, 20)
+_OUTSIDE = Fraction(1, 100)
 """How likely, at most, an extreme falls where no rows are."""
 
 AddedNoise: TypeAlias = LaplaceNoise | GaussianNoise
