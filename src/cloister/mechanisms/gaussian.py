@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from cloister.accounting.events import DiscreteGaussianEvent, Event, GaussianEvent
 from cloister.accounting.gaussian import classic_gaussian_multiplier, gaussian_multiplier
@@ -39,10 +39,11 @@ _CALIBRATIONS = {"analytic": gaussian_multiplier, "classic": classic_gaussian_mu
 
 def gaussian_half_width(squared_sigma: Fraction, confidence: object) -> int:
     """Return steps m with ``Pr[abs(noise) <= m] >= confidence`` for discrete Gaussian noise; fewest for small sigma."""
-    inside = float(validation.check_confidence(confidence))
+    covered_share = validation.check_confidence(confidence)
+    inside, outside = float(covered_share), float(1 - covered_share)
     sigma = math.sqrt(squared_sigma)
     if sigma > 1000:
-        return math.ceil(sigma * float(ndtri((1 + inside) / 2))) + 1
+        return math.ceil(sigma * -NormalDist().inv_cdf(outside / 2)) + 1
     weights = np.exp(-(np.arange(math.ceil(40 * sigma) + 2) ** 2) / (2 * float(squared_sigma)))
     covered = 2 * np.cumsum(weights) - 1
     return int(np.searchsorted(covered, inside * covered[-1] * (1 + 1e-12)))

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainccinv
 
 from cloister.core import exact, validation
 from cloister.core.random import RandomSource
@@ -108,6 +107,8 @@ class VectorLaplace(PurePromise, RealNoise):
 
         The length of the noise has the gamma law of shape d.
         """
+        from scipy.special import gammainccinv
+
         outside = 1 - float(validation.check_confidence(confidence))
         length = float(gammainccinv(self.dimensions, outside)) / float(self.rate)
         return (length + math.sqrt(self.dimensions)) * float(self.lattice.granularity)

@@ -11,11 +11,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, special
 
 from cloister.core import validation
 
@@ -63,14 +63,16 @@ class Noise:
     def cumulative(self, points: NDArray[Any]) -> Floats:
         """Return the distribution function."""
         if self.kind == "gaussian":
-            return np.asarray(special.ndtr(points / self.scale))
+            from scipy.special import ndtr
+
+            return np.asarray(ndtr(points / self.scale))
         tail = np.exp(-np.abs(points) / self.scale) / 2
         return np.asarray(np.where(points < 0, tail, 1 - tail))
 
     def half_width(self, confidence: float) -> float:
         """Return what covers this noise alone with a probability: a whole number of steps."""
         if self.kind == "gaussian":
-            width = self.scale * float(special.ndtri((1 + confidence) / 2)) + self.step
+            width = self.scale * -NormalDist().inv_cdf((1 - confidence) / 2) + self.step
         else:
             width = -self.scale * math.log1p(-confidence)
         return math.ceil(width / self.step) * self.step if self.step else width
@@ -89,8 +91,8 @@ def half_width(noises: tuple[Noise, ...], confidence: float) -> float:
     edges = (np.arange(_POINTS + 1) - _POINTS / 2 - 0.5) * step
     spectrum: Any = 1.0
     for noise in parts:
-        spectrum = spectrum * fft.rfft(fft.ifftshift(np.diff(noise.cumulative(edges))))
-    masses = fft.fftshift(fft.irfft(spectrum, _POINTS))
+        spectrum = spectrum * np.fft.rfft(np.fft.ifftshift(np.diff(noise.cumulative(edges))))
+    masses = np.fft.fftshift(np.fft.irfft(spectrum, _POINTS))
     center = _POINTS // 2
     inside = masses[center] + 2 * np.cumsum(masses[center + 1 :])
     return float((np.searchsorted(inside, confidence) + 1 + len(parts)) * step) + sum(noise.step for noise in parts)
