@@ -177,4 +177,4 @@ def _written(value: float, margin: float) -> str:
         return f"{value:.3g}"
     if float(value).is_integer() and float(margin).is_integer():
         return f"{value:,.0f}"
-    return f"{value:,.{max(0, 1 - math.floor(math.log10(margin)))}f}"
+    return f"{value:,.{min(max(0, 1 - math.floor(math.log10(margin))), 12)}f}"
