@@ -78,7 +78,8 @@ class Figure:
 
     def to_svg(self) -> str:
         """Return the chart as SVG, safe to put on a page beside others."""
-        return _with_own_ids(_drawn(lambda draw: draw.vegalite_to_svg(self.specification, allowed_base_urls=[])))
+        svg = _drawn(lambda draw: draw.vegalite_to_svg(self.specification, allowed_base_urls=[]))
+        return _with_own_ids(svg, owner=sha256(self.specification.encode()).hexdigest()[:12])
 
     def to_png(self) -> bytes:
         """Return the chart as PNG, at twice its size in pixels so that it stays sharp."""
@@ -158,7 +159,8 @@ def _missing() -> MissingExtraError:
     return MissingExtraError(what="Plots", package="altair", extra="plot")
 
 
-def _with_own_ids(svg: str) -> str:
-    """Return the picture with names of its own: two pictures on a page would share "gradient_0" and "clip0"."""
-    mark = sha256(svg.encode()).hexdigest()[:12]
-    return re.sub(r'(\bid="|\burl\(#)', rf"\g<1>c{mark}-", svg)
+def _with_own_ids(svg: str, *, owner: str) -> str:
+    """Return the picture with ids of its own, the same each time: plain ones are numbered anew in every process."""
+    found = dict.fromkeys(re.findall(r'<[^<>]* id="(\w+)"', svg))
+    own = {name: f"c{owner}-{position}" for position, name in enumerate(found)}
+    return re.sub(r'(\bid="|\burl\(#)(\w+)', lambda match: match[1] + own.get(match[2], match[2]), svg)

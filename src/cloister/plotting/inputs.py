@@ -109,9 +109,8 @@ def number_with_margin(value: float | None, margin: float | None = None) -> str:
     """
     if value is None:
         return "no value"
-    if margin is None:
-        return _digits(value, 0 if value.is_integer() else abs(value) / 100)
-    return f"{_digits(value, margin)} ± {_digits(margin, margin)}"
+    shown = _digits(value, margin or (0 if float(value).is_integer() else abs(value) / 100))
+    return shown if margin is None else f"{shown} ± {_digits(margin, margin)}"
 
 
 def moment(value: datetime | date) -> str:
@@ -176,7 +175,6 @@ def _written(value: float, margin: float) -> str:
     size = max(abs(value), margin)
     if size >= 1e12 or 0 < size < 1e-6:
         return f"{value:.3g}"
-    if value.is_integer() and float(margin).is_integer():
+    if float(value).is_integer() and float(margin).is_integer():
         return f"{value:,.0f}"
-    decimals = 1 if margin == 0 else max(0, 1 - math.floor(math.log10(margin)))
-    return f"{value:,.{min(decimals, 12)}f}"
+    return f"{value:,.{min(max(0, 1 - math.floor(math.log10(margin))), 12)}f}"

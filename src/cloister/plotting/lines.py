@@ -105,7 +105,9 @@ def _axis(found: list[float | None], *, name: str, title: str, is_log: bool, zer
     axis = style.quantity(found, title=title, zero=False, type="log")
     del axis["scale"]["zero"]
     ticks = _ticks(inputs.present(found))
-    axis["axis"] |= {"values": ticks, "labelExpr": f"format(datum.value, '{style.number_format(ticks)}')"}
+    axis["axis"] |= {"values": ticks, "tickCount": len(ticks)}
+    spelled = style.number_format([ticks[-1]]) if ticks[0] >= 1e-6 else "~e"
+    axis["axis"] |= {"labelExpr": f"format(datum.value, '{spelled}')"}
     return axis
 
 
@@ -114,7 +116,7 @@ def _ticks(found: list[float]) -> list[float]:
     low, high = math.floor(math.log10(min(found))), math.ceil(math.log10(max(found)))
     if high - low > 2:
         return [float(f"1e{power}") for power in range(low, high + 1, math.ceil((high - low) / 8))]
-    return [float(f"{digit}e{power}") for power in range(low, high + 1) for digit in (1, 2, 5)]
+    return [float(f"{digit}e{power}") for power in range(low, high) for digit in (1, 2, 5)] + [float(f"1e{high}")]
 
 
 def _time_axis(title: str) -> Spec:

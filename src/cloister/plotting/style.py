@@ -75,7 +75,7 @@ def category(channel: str, names: Sequence[str], *, title: str, step: float = 0,
 def quantity(found: Iterable[float | None], *, title: str, zero: bool = True, **scale: Any) -> Spec:
     """Return the encoding of numbers on an axis, with separators between thousands."""
     here = inputs.present(found)
-    axis = {"title": title, "format": number_format(here), "grid": True, "tickCount": 6}
+    axis: Spec = {"title": title or None, "format": number_format(here), "grid": True, "tickCount": 6}
     axis["labelExpr"] = "datum.value === 0 ? '0' : datum.label"
     if zero and not any(here):
         scale["domain"] = [0, 1]
