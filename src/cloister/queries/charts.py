@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from cloister.errors import ParameterError
@@ -18,7 +20,7 @@ def chart_of_answer(answer: Answer) -> Figure:
     return points_with_errors(
         [answer.name],
         [answer.value],
-        [answer.margin()],
+        _finite([answer.margin()]),
         title=answer.name,
         x="",
         y=answer.name,
@@ -37,7 +39,7 @@ def chart_of_frame(frame: Frame, name: str | None = None) -> Figure:
         return bars_with_errors(
             list(first.values),
             list(column.values),
-            list(column.margins()),
+            _widths(column),
             title=f"{column.name} by {first.name}",
             x=first.name,
             y=column.name,
@@ -55,7 +57,7 @@ def _single(frame: Frame, column: Estimate) -> Figure:
     return points_with_errors(
         [column.name],
         list(column.values),
-        list(column.margins()),
+        _widths(column),
         title=column.name,
         x="",
         y=column.name,
@@ -72,7 +74,7 @@ def _of_two(frame: Frame, keys: list[Estimate], column: Estimate) -> Figure:
             list(first.values),
             list(second.values),
             list(column.values),
-            list(column.margins()),
+            _widths(column),
             title=title,
             x=first.name,
             y=column.name,
@@ -104,6 +106,14 @@ def _noisy(frame: Frame, name: str | None) -> Estimate:
 
 def _distinct(column: Estimate) -> list[object]:
     return list(dict.fromkeys(column.values))
+
+
+def _widths(column: Estimate) -> list[float | None]:
+    return _finite(column.margins().tolist())
+
+
+def _finite(margins: list[float]) -> list[float | None]:
+    return [margin if math.isfinite(margin) else None for margin in margins]
 
 
 def _promise(result: Answer | Frame) -> str:
