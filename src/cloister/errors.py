@@ -7,6 +7,7 @@ The tree (indented names inherit; names in brackets are also bases)::
             MissingBoundsError              public bounds or categories are needed
         ParameterTypeError (TypeError)      a parameter has the wrong type
         UnsafeMechanismError (ValueError)   the method asked for is not private
+        UnsafeQueryError (ValueError)       SQL that cannot be answered safely
         SchemaError (ValueError)            a schema or hierarchy is incomplete or contradictory
             UnconfirmedSchemaError          guesses have not been confirmed
             UnknownColumnError              a column is not in the schema
@@ -74,6 +75,7 @@ __all__ = [
     "UnknownAccountError",
     "UnknownColumnError",
     "UnsafeMechanismError",
+    "UnsafeQueryError",
     "UnsupportedEventError",
     "VerificationError",
     "did_you_mean",
@@ -115,6 +117,10 @@ class ParameterTypeError(CloisterError, TypeError):
 
 class UnsafeMechanismError(CloisterError, ValueError):
     """The method asked for does not give the guarantee that people expect of it."""
+
+
+class UnsafeQueryError(CloisterError, ValueError):
+    """A SQL query, or a part of it, cannot be answered safely; the fix shows the nearest one that can."""
 
 
 class SchemaError(CloisterError, ValueError):

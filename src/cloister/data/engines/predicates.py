@@ -37,6 +37,7 @@ class Family(StrEnum):
     TEXT = "text"
     DATE = "a date"
     TIME = "a date and time"
+    PERIOD = "a month, quarter or year"
     TRUTH = "a truth value"
     NULL = "NULL"
 
