@@ -36,6 +36,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     errors.ParameterError: MISUSE,
     errors.ParameterTypeError: MISUSE,
     errors.UnsafeMechanismError: MISUSE,
+    errors.UnsafeQueryError: MISUSE,
     errors.SchemaError: MISUSE,
     errors.DataError: MISUSE,
     errors.SourceUnreachableError: FAILED,

@@ -22,7 +22,7 @@ from cloister.data.table import Table
 from cloister.errors import MissingBoundsError, ParameterTypeError, UnknownColumnError
 from cloister.queries.question import Key, Number
 
-__all__ = ["column_key", "column_number", "position_of", "present_value"]
+__all__ = ["column_key", "column_number", "fixed_point", "position_of", "present_value"]
 
 _STEPS = 2**20
 _NUMERIC = (StorageType.INTEGER, StorageType.REAL)
@@ -58,12 +58,24 @@ def column_number(table: Table, name: str, *, bounds: object = None, granularity
             fix="use a numeric column, or count this one.",
         )
     limits = _bounds(table.schema, name, bounds)
-    step = _granularity(limits, storage) if granularity is None else granularity
-    measure = Sum(name, bounds=limits, granularity=step)
+    return fixed_point(table.engine.stored(position), storage, name, bounds=limits, granularity=granularity)
+
+
+def fixed_point(
+    stored: exp.Expression,
+    storage: StorageType,
+    label: str,
+    *,
+    bounds: tuple[Fraction, Fraction],
+    granularity: object = None,
+) -> Number:
+    """Return SQL for an integer or real number, clamped to public bounds and rounded to steps."""
+    step = _granularity(bounds, storage) if granularity is None else granularity
+    measure = Sum(label, bounds=bounds, granularity=step)
     measure.check(storage)
     low, high = measure.step_bounds(storage)
-    steps = measure.contribution(table.engine.stored(position), storage)
-    return Number(steps=steps, unit=measure.unit, low=low, high=high, label=name)
+    steps = measure.contribution(stored, storage)
+    return Number(steps=steps, unit=measure.unit, low=low, high=high, label=label)
 
 
 def column_key(

@@ -273,7 +273,7 @@ class PrivateTable(Asking):
         Raises:
             UnsafeQueryError: if it cannot be answered privately, with the nearest query that can.
         """
-        from cloister.queries.sql import compile_sql  # type: ignore[import-not-found]
+        from cloister.queries.sql import compile_sql
 
         compiled = compile_sql(query, self._catalog)
         return self._ask(compiled.question, query, price, present=compiled.presentation.present)

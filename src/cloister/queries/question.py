@@ -31,6 +31,7 @@ __all__ = [
     "StandardDeviation",
     "Total",
     "Variance",
+    "describe",
 ]
 
 
@@ -209,10 +210,11 @@ class Question:
     def canonical(self) -> str:
         """Return a text that is the same for the same question, to find its answer again."""
         keys = "; ".join(map(str, self.keys))
-        return f"{self.rows} || {keys} || {'; '.join(map(_described, self.aggregates))}"
+        return f"{self.rows} || {keys} || {'; '.join(map(describe, self.aggregates))}"
 
 
-def _described(aggregate: Aggregate) -> str:
+def describe(aggregate: Aggregate) -> str:
+    """Return a text that is the same for the same aggregate."""
     match aggregate:
         case CountPresent(of=of) | CountDistinct(of=of):
             inner = _sql(of)

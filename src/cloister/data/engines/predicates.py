@@ -10,7 +10,8 @@ built anew: whatever part of it is not known here, a flag or a kind of node, is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -22,34 +23,37 @@ from cloister.data.engines.base import Engine, as_date, as_timestamp, literal, v
 from cloister.data.profile import StorageType
 from cloister.errors import CloisterError, ParameterError, ParameterTypeError, UnknownColumnError
 
-__all__ = ["parse_condition", "resolve_condition"]
+__all__ = ["Family", "Operand", "Resolver", "find_name", "parse_condition", "resolve_condition"]
 
 _INT64 = 2**63
-_LONGEST, _LARGEST, _DEEPEST = 1_000_000, 100_000, 50
+LONGEST, _LARGEST, _DEEPEST = 1_000_000, 100_000, 50
 _LONGEST_QUOTE = 200
 
 
-class _Family(StrEnum):
+class Family(StrEnum):
+    """What an operand is, in words; only like is compared with like."""
+
     NUMBER = "a number"
     TEXT = "text"
     DATE = "a date"
     TIME = "a date and time"
+    PERIOD = "a month, quarter or year"
     TRUTH = "a truth value"
     NULL = "NULL"
 
 
-_FAMILIES = {
-    StorageType.INTEGER: _Family.NUMBER,
-    StorageType.REAL: _Family.NUMBER,
-    StorageType.BOOLEAN: _Family.TRUTH,
-    StorageType.TEXT: _Family.TEXT,
-    StorageType.DATE: _Family.DATE,
-    StorageType.TIMESTAMP: _Family.TIME,
+FAMILIES = {
+    StorageType.INTEGER: Family.NUMBER,
+    StorageType.REAL: Family.NUMBER,
+    StorageType.BOOLEAN: Family.TRUTH,
+    StorageType.TEXT: Family.TEXT,
+    StorageType.DATE: Family.DATE,
+    StorageType.TIMESTAMP: Family.TIME,
 }
 _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _EQUALITIES = (exp.EQ, exp.NEQ)
 _PARTS = {exp.Year: "YEAR", exp.Month: "MONTH", exp.Day: "DAY"}
-_ARGUMENTS: dict[type[exp.Expression], set[str]] = {
+ARGUMENTS: dict[type[exp.Expression], set[str]] = {
     exp.Between: {"this", "low", "high"},
     exp.In: {"this", "expressions"},
     exp.Like: {"this", "expression", "negate"},
@@ -57,9 +61,19 @@ _ARGUMENTS: dict[type[exp.Expression], set[str]] = {
     exp.Literal: {"this", "is_string"},
     exp.Identifier: {"this", "quoted"},
 }
-_BROKEN = (AttributeError, TypeError, ValueError, LookupError, RecursionError, SqlglotError)
+_TWO_SIDES = frozenset({"this", "expression"})
+_MOMENTS = {exp.DataType.Type.DATE: Family.DATE} | dict.fromkeys(
+    (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ), Family.TIME
+)
+BROKEN = (AttributeError, TypeError, ValueError, LookupError, RecursionError, SqlglotError)
 
-_Typed = tuple[exp.Expression, _Family]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """SQL for a value in each row, and what kind of value it is."""
+
+    sql: exp.Expression
+    family: Family
 
 
 def parse_condition(where: str | exp.Expression) -> exp.Expression:
@@ -69,24 +83,24 @@ def parse_condition(where: str | exp.Expression) -> exp.Expression:
         ParameterError: if it is not one SQL condition.
     """
     if isinstance(where, exp.Expression):
-        _check_size(where)
+        check_size(where)
         return where.copy()
     if not isinstance(where, str):
         raise ParameterTypeError("where= is not a condition.", fix='write for example where="age > 50".')
-    if len(where) > _LONGEST:
-        raise _too_large()
+    if len(where) > LONGEST:
+        raise too_large()
     try:
         parsed = sqlglot.parse(where)
     except SqlglotError:
         parsed = []
     except RecursionError:
-        raise _too_large() from None
+        raise too_large() from None
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Expression):
         raise ParameterError(
-            f"where={_shortened(repr(where))} is not a SQL condition.",
+            f"where={shortened(repr(where))} is not a SQL condition.",
             fix="write for example where=\"age > 50 AND sex = 'F'\"; names with other characters go in double quotes.",
         )
-    _check_size(parsed[0])
+    check_size(parsed[0])
     return parsed[0]
 
 
@@ -98,180 +112,250 @@ def resolve_condition(where: str | exp.Expression, engine: Engine) -> exp.Expres
         ParameterError: if it uses something that does not mean the same everywhere.
     """
     try:
-        return _Resolver(engine).truth(parse_condition(where))
+        return _ConditionResolver(engine).truth(parse_condition(where))
     except CloisterError:
         raise
-    except _BROKEN:
+    except BROKEN:
         raise ParameterError(
             "where= is an expression that SQL cannot say.", fix='write the condition as text, for example "age > 50".'
         ) from None
 
 
-class _Resolver:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._truths: dict[tuple[type[exp.Expression], ...], Callable[[Any], exp.Expression]] = {
-            (exp.Paren,): lambda node: exp.paren(self.truth(node.this)),
-            (exp.And, exp.Or): self._connection,
-            (exp.Not,): self._negation,
-            (exp.Between,): self._between,
-            (exp.In,): self._membership,
-            (exp.Is,): self._state,
-            (exp.Like,): self._likeness,
-            (exp.Column, exp.Boolean): self._bare,
-            (*_ORDERS, *_EQUALITIES): self._comparison,
+class Resolver:
+    """Takes expressions apart and builds them anew. What its columns are, and more functions, are given by others."""
+
+    arguments: Mapping[type[exp.Expression], Set[str]] = ARGUMENTS
+    """The parts that a kind of node may have; the two sides of an operator where it is not listed."""
+
+    def __init__(self) -> None:
+        self._truths: dict[type[exp.Expression], Callable[[Any], exp.Expression]] = {
+            exp.Paren: lambda node: exp.paren(self.truth(node.this), copy=False),
+            exp.And: self._connection,
+            exp.Or: self._connection,
+            exp.Not: self._negation,
+            exp.Between: self._between,
+            exp.In: self._membership,
+            exp.Is: self._state,
+            exp.Like: self._likeness,
+            exp.Column: self._bare,
+            exp.Boolean: self._bare,
+            **dict.fromkeys((*_ORDERS, *_EQUALITIES), self._comparison),
         }
 
-    def truth(self, node: exp.Expression) -> exp.Expression:
-        """Return a node that is true, false or unknown."""
-        _check_arguments(node)
-        for kinds, handle in self._truths.items():
-            if type(node) in kinds:
-                return handle(node)
-        raise _refused(node)
+    def column(self, node: exp.Column) -> Operand:
+        """Return what a name stands for."""
+        raise self.refused(node)
 
-    def operand(self, node: exp.Expression) -> _Typed:
-        """Return a column, literal or allowed function with its type."""
-        while type(node) is exp.Paren:
-            node = node.this
-        _check_arguments(node)
-        if isinstance(node, exp.Column):
-            position = self._position(node)
-            return value(self._engine, position), _FAMILIES[self._engine.types[position]]
-        return _literal(node) or self._function(node)
-
-    def _function(self, node: exp.Expression) -> _Typed:
+    def function(self, node: exp.Expression) -> Operand:
+        """Return a function of operands."""
         match node:
             case exp.Length():
-                text, family = self.operand(node.this)
-                _need(text, family, _Family.TEXT, node)
-                return exp.cast(exp.Length(this=text), "BIGINT"), _Family.NUMBER
+                text = self.operand(node.this)
+                return length_of(need(text, Family.TEXT, node))
             case exp.Year() | exp.Month() | exp.Day():
                 return self._part(_PARTS[type(node)], node.this, node)
             case exp.Extract() if node.name.upper() in _PARTS.values():
                 return self._part(node.name.upper(), node.expression, node)
-        raise _refused(node)
+        raise self.refused(node)
+
+    def refused(self, node: exp.Expression) -> CloisterError:
+        """Return the error for a node that is not known."""
+        return ParameterError(
+            f"{quoted(node)} cannot be used in a condition.",
+            fix="use columns (in double quotes if they have spaces or dashes), literals, comparisons, AND, OR, NOT, "
+            "IN, BETWEEN, IS NULL, LIKE, LENGTH, YEAR, MONTH and DAY.",
+        )
+
+    def truth(self, node: exp.Expression) -> exp.Expression:
+        """Return a node that is true, false or unknown."""
+        self.check_arguments(node)
+        handle = self._truths.get(type(node))
+        if handle is None:
+            raise self.refused(node)
+        return handle(node)
+
+    def operand(self, node: exp.Expression) -> Operand:
+        """Return a column, literal or allowed function with its type."""
+        while type(node) is exp.Paren:
+            node = node.this
+        self.check_arguments(node)
+        if isinstance(node, exp.Column):
+            return self.column(node)
+        return self.literal(node) or self.function(node)
+
+    def literal(self, node: exp.Expression) -> Operand | None:
+        """Return a literal, or None for other nodes."""
+        digits = number_text(node)
+        if digits is not None:
+            return Operand(sql=_number(digits, node), family=Family.NUMBER)
+        match node:
+            case exp.Boolean():
+                return Operand(sql=literal(node.this, StorageType.BOOLEAN), family=Family.TRUTH)
+            case exp.Null():
+                return Operand(sql=exp.Null(), family=Family.NULL)
+            case exp.Literal() if node.is_string:
+                return Operand(sql=_text(node), family=Family.TEXT)
+            case exp.Cast() if isinstance(node.this, exp.Literal) and node.this.is_string:
+                return self._dated(node)
+        return None
+
+    def compare(
+        self, kind: type[exp.Expression], left: Operand, right: Operand, node: exp.Expression
+    ) -> exp.Expression:
+        """Return the comparison of two operands of one type."""
+        if Family.NULL in (left.family, right.family):
+            raise ParameterError(
+                f"{quoted(node)} compares with NULL, which is never true.", fix="write IS NULL or IS NOT NULL."
+            )
+        left, right = as_moment(left, right.family), as_moment(right, left.family)
+        if left.family is not right.family:
+            raise mismatch(node, right.family, left.family)
+        if left.family is Family.TRUTH and kind in _ORDERS:
+            raise self.refused(node)
+        return kind(this=left.sql, expression=right.sql)
+
+    def check_arguments(self, node: exp.Expression) -> None:
+        """Refuse a node with a part that would be dropped, such as the SYMMETRIC of BETWEEN."""
+        known = self.arguments.get(type(node), _TWO_SIDES)
+        if any(part for name, part in node.args.items() if name not in known):
+            raise self.refused(node)
 
     def _connection(self, node: exp.Expression) -> exp.Expression:
         kind = type(node)
-        return _balanced(kind, [self.truth(side) for side in _chain(node, kind)])
+        return balanced(kind, [self.truth(side) for side in self._chain(node, kind)])
 
     def _negation(self, node: exp.Expression) -> exp.Expression:
-        return exp.Not(this=exp.paren(self.truth(node.this)))
+        return exp.Not(this=exp.paren(self.truth(node.this), copy=False))
 
     def _between(self, node: exp.Expression) -> exp.Expression:
-        low = exp.GTE(this=node.this, expression=node.args["low"])
-        high = exp.LTE(this=node.this, expression=node.args["high"])
-        return exp.paren(self._connection(exp.And(this=low, expression=high)))
+        tested = self.operand(node.this)
+        low = self.compare(exp.GTE, tested, self.operand(node.args["low"]), node)
+        high = self.compare(exp.LTE, tested, self.operand(node.args["high"]), node)
+        return exp.paren(balanced(exp.And, [low, high]), copy=False)
 
     def _bare(self, node: exp.Expression) -> exp.Expression:
-        found, family = self.operand(node)
-        return _need(found, family, _Family.TRUTH, node)
+        return need(self.operand(node), Family.TRUTH, node)
 
-    def _position(self, node: exp.Column) -> int:
-        name, names = node.name, self._engine.names
-        if not isinstance(node.this, exp.Identifier):
-            raise _refused(node)
-        _check_arguments(node.this)
-        if name in names:
-            return names.index(name)
-        folded = [position for position, known in enumerate(names) if known.lower() == name.lower()]
-        if len(folded) == 1 and not node.this.quoted:
-            return folded[0]
-        unknown = UnknownColumnError(name, names)
-        if node.arg_key in ("expression", "expressions"):
-            unknown.fix = f"if it is a value, put it in single quotes: '{name}'; else {unknown.fix}"
-        raise unknown
-
-    def _part(self, part: str, inner: exp.Expression, node: exp.Expression) -> _Typed:
-        moment, family = self.operand(inner)
-        if family not in (_Family.DATE, _Family.TIME):
-            raise _mismatch(node, family, _Family.DATE)
-        extracted = exp.Extract(this=exp.var(part), expression=moment)
-        return exp.cast(extracted, "BIGINT"), _Family.NUMBER
+    def _part(self, part: str, inner: exp.Expression, node: exp.Expression) -> Operand:
+        moment = self.operand(inner)
+        if moment.family not in (Family.DATE, Family.TIME):
+            raise mismatch(node, moment.family, Family.DATE)
+        extracted = exp.Extract(this=exp.var(part), expression=moment.sql)
+        return Operand(sql=exp.cast(extracted, "BIGINT", copy=False), family=Family.NUMBER)
 
     def _comparison(self, node: exp.Expression) -> exp.Expression:
-        left, right, family = self._pair(self.operand(node.this), self.operand(node.expression), node)
-        if family is _Family.TRUTH and isinstance(node, _ORDERS):
-            raise _refused(node)
-        return type(node)(this=left, expression=right)
+        return self.compare(type(node), self.operand(node.this), self.operand(node.expression), node)
 
     def _membership(self, node: exp.In) -> exp.Expression:
         if not node.expressions:
-            raise _refused(node)
-        tests = [self._comparison(exp.EQ(this=node.this, expression=item)) for item in node.expressions]
-        return exp.paren(_balanced(exp.Or, tests))
+            raise self.refused(node)
+        tested = self.operand(node.this)
+        tests = [self.compare(exp.EQ, tested, self.operand(item), node) for item in node.expressions]
+        return exp.paren(balanced(exp.Or, tests), copy=False)
 
     def _state(self, node: exp.Is) -> exp.Expression:
-        tested, family = self.operand(node.this)
+        tested = self.operand(node.this)
         match node.expression:
             case exp.Null():
-                return exp.Is(this=tested, expression=exp.Null())
+                return exp.Is(this=tested.sql, expression=exp.Null())
             case exp.Boolean():
                 truth = literal(node.expression.this, StorageType.BOOLEAN)
-                return exp.Is(this=_need(tested, family, _Family.TRUTH, node), expression=truth)
-        raise _refused(node)
+                return exp.Is(this=need(tested, Family.TRUTH, node), expression=truth)
+        raise self.refused(node)
 
     def _likeness(self, node: exp.Like) -> exp.Expression:
-        text, family = self.operand(node.this)
+        text = self.operand(node.this)
         pattern = node.expression
         plain = isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.this
         if not plain:
             raise ParameterError(
-                f"{_quoted(node)} is not a plain pattern.", fix="use LIKE with quoted text, % and _, and no backslash."
+                f"{quoted(node)} is not a plain pattern.", fix="use LIKE with quoted text, % and _, and no backslash."
             )
-        like = exp.Like(this=_need(text, family, _Family.TEXT, node), expression=_text(pattern))
-        return exp.Not(this=exp.paren(like)) if node.args.get("negate") else like
+        like = exp.Like(this=need(text, Family.TEXT, node), expression=_text(pattern))
+        return exp.Not(this=exp.paren(like, copy=False)) if node.args.get("negate") else like
 
-    def _pair(
-        self, left: _Typed, right: _Typed, node: exp.Expression
-    ) -> tuple[exp.Expression, exp.Expression, _Family]:
-        """Return both sides in one type; text next to a date or time is read as one."""
-        if _Family.NULL in (left[1], right[1]):
-            raise ParameterError(
-                f"{_quoted(node)} compares with NULL, which is never true.", fix="write IS NULL or IS NOT NULL."
-            )
-        left, right = _as_moment(left, right[1]), _as_moment(right, left[1])
-        if left[1] is not right[1]:
-            raise _mismatch(node, right[1], left[1])
-        return left[0], right[0], left[1]
+    def _dated(self, node: exp.Cast) -> Operand:
+        """Return DATE '...' or TIMESTAMP '...' as a literal."""
+        family = _MOMENTS.get(node.to.this)
+        if type(node) is not exp.Cast or family is None or node.to.expressions:
+            raise self.refused(node)
+        return as_moment(Operand(sql=node.this, family=Family.TEXT), family)
+
+    def _chain(self, node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
+        """Return the members of a chain of one connector, from left to right."""
+        members: list[exp.Expression] = []
+        pending = [node]
+        while pending:
+            item = pending.pop()
+            if type(item) is kind:
+                self.check_arguments(item)
+                pending += [item.expression, item.this]
+            else:
+                members.append(item)
+        return members
 
 
-def _as_moment(side: _Typed, other: _Family) -> _Typed:
+class _ConditionResolver(Resolver):
+    """Conditions over the columns of one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__()
+        self._engine = engine
+
+    def column(self, node: exp.Column) -> Operand:
+        if not isinstance(node.this, exp.Identifier):
+            raise self.refused(node)
+        self.check_arguments(node.this)
+        names = self._engine.names
+        name = find_name(node.this, names)
+        if name is None:
+            raise unknown_column(node, names)
+        position = names.index(name)
+        return Operand(sql=value(self._engine, position), family=FAMILIES[self._engine.types[position]])
+
+
+def find_name(identifier: exp.Identifier, names: Iterable[str]) -> str | None:
+    """Return the name that is meant: exactly that one, or without quotes the only one that differs in case alone."""
+    name = identifier.name
+    known = list(names)
+    if name in known:
+        return name
+    folded = [] if identifier.quoted else [item for item in known if item.lower() == name.lower()]
+    return folded[0] if len(folded) == 1 else None
+
+
+def unknown_column(node: exp.Column, names: Iterable[str]) -> UnknownColumnError:
+    """Return the error for a name that no column has."""
+    unknown = UnknownColumnError(node.name, names)
+    if node.arg_key in ("expression", "expressions", "low", "high"):
+        unknown.fix = f"if it is a value, put it in single quotes: '{node.name}'; else {unknown.fix}"
+    return unknown
+
+
+def length_of(text: exp.Expression) -> Operand:
+    """Return the number of code points of a text."""
+    return Operand(sql=exp.cast(exp.Length(this=text), "BIGINT", copy=False), family=Family.NUMBER)
+
+
+def as_moment(side: Operand, other: Family) -> Operand:
     """Return a text literal, or a date, as the date or time that it is compared with."""
-    node, family = side
-    if family is _Family.DATE and other is _Family.TIME:
-        return exp.cast(node, "TIMESTAMPNTZ"), _Family.TIME
-    if family is not _Family.TEXT or not isinstance(node, exp.Literal):
+    if side.family is Family.DATE and other is Family.TIME:
+        return Operand(sql=exp.cast(side.sql, "TIMESTAMPNTZ", copy=False), family=Family.TIME)
+    if side.family is not Family.TEXT or not isinstance(side.sql, exp.Literal):
         return side
-    readers: dict[_Family, tuple[Callable[[str], Any], StorageType]] = {
-        _Family.DATE: (as_date, StorageType.DATE),
-        _Family.TIME: (as_timestamp, StorageType.TIMESTAMP),
+    readers: dict[Family, tuple[Callable[[str], Any], StorageType]] = {
+        Family.DATE: (as_date, StorageType.DATE),
+        Family.TIME: (as_timestamp, StorageType.TIMESTAMP),
     }
     if other not in readers:
         return side
     read, storage = readers[other]
-    moment = read(node.this)
+    moment = read(side.sql.this)
     if moment is None:
         raise ParameterError(
-            f"'{node.this}' is not {other}.", fix="write dates as '2026-01-31' and times as '2026-01-31 08:00:00'."
+            f"'{side.sql.this}' is not {other}.", fix="write dates as '2026-01-31' and times as '2026-01-31 08:00:00'."
         )
-    return literal(moment, storage), other
-
-
-def _literal(node: exp.Expression) -> _Typed | None:
-    match node:
-        case exp.Boolean():
-            return literal(node.this, StorageType.BOOLEAN), _Family.TRUTH
-        case exp.Null():
-            return exp.Null(), _Family.NULL
-        case exp.Literal():
-            return (_text(node), _Family.TEXT) if node.is_string else (_number(node.this, node), _Family.NUMBER)
-        case exp.Neg() if isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return _number(f"-{node.this.this}", node), _Family.NUMBER
-        case exp.Cast() if isinstance(node.this, exp.Literal) and node.this.is_string:
-            return _dated(node)
-    return None
+    return Operand(sql=literal(moment, storage), family=other)
 
 
 def _text(node: exp.Expression) -> exp.Expression:
@@ -279,7 +363,7 @@ def _text(node: exp.Expression) -> exp.Expression:
     text = node.this
     if not isinstance(text, str) or "\0" in text or (not text.isascii() and _has_surrogate(text)):
         raise ParameterError(
-            "A text in where= has a character that databases cannot hold.", fix="leave out NUL and lone surrogates."
+            "A text has a character that databases cannot hold.", fix="leave out NUL and lone surrogates."
         )
     return literal(text, StorageType.TEXT)
 
@@ -288,14 +372,10 @@ def _has_surrogate(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _dated(node: exp.Cast) -> _Typed:
-    """Return DATE '...' or TIMESTAMP '...' as a literal."""
-    kinds = {exp.DataType.Type.DATE: _Family.DATE}
-    kinds |= dict.fromkeys((exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ), _Family.TIME)
-    family = kinds.get(node.to.this)
-    if type(node) is not exp.Cast or family is None or node.to.expressions:
-        raise _refused(node)
-    return _as_moment((node.this, _Family.TEXT), family)
+def number_text(node: exp.Expression) -> str | None:
+    """Return what a literal number says, its sign included; None for other nodes."""
+    sign, inner = ("-", node.this) if isinstance(node, exp.Neg) else ("", node)
+    return f"{sign}{inner.this}" if isinstance(inner, exp.Literal) and not inner.is_string else None
 
 
 def _number(text: str, node: exp.Expression) -> exp.Expression:
@@ -307,84 +387,60 @@ def _number(text: str, node: exp.Expression) -> exp.Expression:
         return literal(whole, StorageType.INTEGER)
     number = float(text)
     if not math.isfinite(number):
-        raise ParameterError(f"{_quoted(node)} is too large a number.", fix="use a number below 1e308.")
+        raise ParameterError(f"{quoted(node)} is too large a number.", fix="use a number below 1e308.")
     return literal(number, StorageType.REAL)
 
 
-def _need(node: exp.Expression, family: _Family, wanted: _Family, whole: exp.Expression) -> exp.Expression:
-    if family is not wanted:
-        raise _mismatch(whole, family, wanted)
-    return node
+def need(operand: Operand, wanted: Family, whole: exp.Expression) -> exp.Expression:
+    """Return the SQL of an operand that has to be of one kind."""
+    if operand.family is not wanted:
+        raise mismatch(whole, operand.family, wanted)
+    return operand.sql
 
 
-def _mismatch(node: exp.Expression, found: _Family, wanted: _Family) -> ParameterError:
+def mismatch(node: exp.Expression, found: Family, wanted: Family) -> ParameterError:
+    """Return the error for an operand of another kind than is needed."""
     return ParameterError(
-        f"{_quoted(node)} uses {found} where {wanted} is needed.",
+        f"{quoted(node)} uses {found} where {wanted} is needed.",
         fix="compare like with like: text in single quotes, numbers without quotes, dates as '2026-01-31'.",
     )
 
 
-def _refused(node: exp.Expression) -> ParameterError:
-    return ParameterError(
-        f"{_quoted(node)} cannot be used in a condition.",
-        fix="use columns (in double quotes if they have spaces or dashes), literals, comparisons, AND, OR, NOT, IN, "
-        "BETWEEN, IS NULL, LIKE, LENGTH, YEAR, MONTH and DAY.",
-    )
+def quoted(node: exp.Expression) -> str:
+    """Return a part of the caller's own text, for a message."""
+    return f'"{shortened(node.sql(comments=False))}"'
 
 
-def _quoted(node: exp.Expression) -> str:
-    return f'"{_shortened(node.sql())}"'
-
-
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """Return the beginning of a text that is long."""
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 
-def _check_size(condition: exp.Expression) -> None:
+def check_size(condition: exp.Expression, *, deepest: int = _DEEPEST) -> None:
     """Refuse what is too deep or too large; a chain of one connector is one level, whatever its length."""
     pending = [(condition, 1)]
     seen = 0
     while pending:
         node, depth = pending.pop()
         seen += 1
-        if depth > _DEEPEST or seen > _LARGEST:
-            raise _too_large()
+        if depth > deepest or seen > _LARGEST:
+            raise too_large()
         chain = type(node) if isinstance(node, exp.And | exp.Or) else None
         pending.extend((child, depth + (type(child) is not chain)) for child in node.iter_expressions())
 
 
-def _too_large() -> ParameterError:
+def too_large() -> ParameterError:
+    """Return the error for a condition beyond the limits."""
     return ParameterError(
         "The condition is too long or too deeply nested.",
         fix=f"nest at most {_DEEPEST} levels and write IN (...) for many values; or prepare a column in the source.",
     )
 
 
-def _check_arguments(node: exp.Expression) -> None:
-    """Refuse a node with a part that would be dropped, such as the SYMMETRIC of BETWEEN."""
-    known = _ARGUMENTS.get(type(node), {"this", "expression"})
-    if any(part for name, part in node.args.items() if name not in known):
-        raise _refused(node)
-
-
-def _chain(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
-    """Return the members of a chain of one connector, from left to right."""
-    members: list[exp.Expression] = []
-    pending = [node]
-    while pending:
-        item = pending.pop()
-        if type(item) is kind:
-            _check_arguments(item)
-            pending += [item.expression, item.this]
-        else:
-            members.append(item)
-    return members
-
-
-def _balanced(kind: type[exp.Expression], tests: list[exp.Expression]) -> exp.Expression:
+def balanced(kind: type[exp.Expression], tests: list[exp.Expression]) -> exp.Expression:
     """Return tests joined by a connector, as a tree that is shallow however many they are."""
     if len(tests) == 1:
         return tests[0]
     middle = len(tests) // 2
-    sides = (_balanced(kind, tests[:middle]), _balanced(kind, tests[middle:]))
+    sides = (balanced(kind, tests[:middle]), balanced(kind, tests[middle:]))
     return kind(this=exp.paren(sides[0], copy=False), expression=exp.paren(sides[1], copy=False))

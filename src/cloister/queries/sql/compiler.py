@@ -1,0 +1,201 @@
+"""From SQL to a question and its presentation.
+
+Names are resolved against the catalog alone. Everything else of the text is taken apart and built anew; a part that is
+not known is refused, and none is passed on to an engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from cloister.data.engines.predicates import BROKEN, quoted, shortened
+from cloister.errors import CloisterError, ParameterError, UnsafeQueryError
+from cloister.queries.catalog import Catalog
+from cloister.queries.question import Question, Rows
+from cloister.queries.sql import refusals
+from cloister.queries.sql.aggregates import AggregateReader
+from cloister.queries.sql.formulas import Test
+from cloister.queries.sql.functions import FullResolver
+from cloister.queries.sql.grouping import Grouping, position
+from cloister.queries.sql.outputs import OutputResolver
+from cloister.queries.sql.parsing import clause, parse_select
+from cloister.queries.sql.presentation import Output, Presentation, SortKey
+from cloister.queries.sql.scope import Relation
+from cloister.queries.sql.size import Sizes
+from cloister.queries.sql.sources import Sources
+
+__all__ = ["Compiled", "compile_sql"]
+
+_MOST_ROWS = 2**31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """What a query asks, and how its answer is shown.
+
+    Attributes:
+        question: what is asked of the rows; it has a price.
+        presentation: what is computed from the noisy answers; it is free.
+        canonical: a text that is the same for queries with the same meaning.
+    """
+
+    question: Question
+    presentation: Presentation
+
+    @property
+    def canonical(self) -> str:
+        """Return a text that is the same for queries that differ in spelling or aliases only."""
+        return f"{self.question.canonical()} || {self.presentation.canonical()}"
+
+
+def compile_sql(text: str, catalog: Catalog) -> Compiled:
+    """Return the question that a SQL query asks.
+
+    Args:
+        text: one SELECT with aggregates.
+        catalog: the tables that it may name.
+
+    Raises:
+        UnsafeQueryError: if it cannot be answered safely, with the nearest query that can.
+        UnknownColumnError: if it names a column that does not exist.
+        MissingBoundsError: if it needs public bounds that are not stated.
+        ParameterError: if it is not SQL.
+    """
+    try:
+        return _compile(parse_select(text), catalog)
+    except CloisterError:
+        raise
+    except BROKEN:
+        raise ParameterError(
+            "The query is an expression that cannot be understood.",
+            fix="write a plain query, such as SELECT COUNT(*) AS n FROM data.",
+        ) from None
+
+
+def _compile(select: exp.Select, catalog: Catalog) -> Compiled:
+    sizes = Sizes()
+    relation, scope = Sources(catalog, sizes).read(select)
+    if select.args.get("distinct"):
+        raise _distinct(select)
+    resolver = FullResolver(scope)
+    nodes = [_unnamed(node) for node in select.expressions]
+    aliases = {node.alias.lower(): node.this for node in select.expressions if isinstance(node, exp.Alias)}
+    grouping = Grouping(resolver, select.args.get("group"), nodes, aliases)
+    outputs = OutputResolver(AggregateReader(resolver, relation), grouping, _table_name(select))
+    formulas = [outputs.formula(node) for node in nodes]
+    outputs.with_aliases(aliases)
+    presentation = Presentation(
+        outputs=tuple(map(Output, _names(select.expressions), formulas)),
+        having=_having(select, outputs),
+        order=_order(select, nodes, outputs),
+        limit=_count(select, "limit"),
+        offset=_count(select, "offset") or 0,
+    )
+    if not outputs.aggregates:
+        raise _no_aggregates(select)
+    question = Question(rows=_rows(relation), aggregates=outputs.aggregates, keys=grouping.keys)
+    _check_sizes(question, sizes)
+    return Compiled(question=question, presentation=presentation)
+
+
+def _rows(relation: Relation) -> Rows:
+    return Rows(
+        engine=relation.engine,
+        source=relation.source,
+        condition=relation.condition,
+        person=relation.person,
+        rows_per_person=relation.rows_per_person,
+    )
+
+
+def _unnamed(node: exp.Expression) -> exp.Expression:
+    inner = node.this if isinstance(node, exp.Alias) else node
+    if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
+        raise refusals.in_output(inner.this if isinstance(inner, exp.Column) else inner)
+    return inner
+
+
+def _names(nodes: list[exp.Expression]) -> list[str]:
+    """Return the names of the output columns, each once."""
+    names: list[str] = []
+    for node in nodes:
+        name = node.alias_or_name or shortened(node.sql(comments=False))
+        number = 2
+        unique = name
+        while unique in names:
+            unique, number = f"{name}_{number}", number + 1
+        names.append(unique)
+    return names
+
+
+def _having(select: exp.Select, outputs: OutputResolver) -> Test | None:
+    having = select.args.get("having")
+    return None if having is None else outputs.test(having.this)
+
+
+def _order(select: exp.Select, nodes: list[exp.Expression], outputs: OutputResolver) -> tuple[SortKey, ...]:
+    order = select.args.get("order")
+    if order is None:
+        return ()
+    if any(part for name, part in order.args.items() if name != "expressions"):
+        raise refusals.in_clause(order, fix="order by columns, such as ORDER BY n DESC.")
+    return tuple(_sort_key(node, nodes, outputs) for node in order.expressions)
+
+
+def _sort_key(node: exp.Expression, nodes: list[exp.Expression], outputs: OutputResolver) -> SortKey:
+    if type(node) is not exp.Ordered or any(
+        part for name, part in node.args.items() if name not in ("this", "desc", "nulls_first")
+    ):
+        raise refusals.in_clause(node, fix="order by columns, such as ORDER BY n DESC.")
+    inner = node.this
+    if isinstance(inner, exp.Literal):
+        inner = position(inner, nodes, clause="ORDER BY")
+    descending, nulls_first = (bool(node.args.get(name)) for name in ("desc", "nulls_first"))
+    return SortKey(outputs.formula(inner), descending, nulls_first)
+
+
+def _count(select: exp.Select, name: str) -> int | None:
+    part = select.args.get(name)
+    if part is None:
+        return None
+    given = part.args.get("expression")
+    plain = type(part) in (exp.Limit, exp.Offset) and isinstance(given, exp.Literal) and not given.is_string
+    if not plain or not given.this.isdigit() or any(value for key, value in part.args.items() if key != "expression"):
+        raise UnsafeQueryError(f"{name.upper()} is not a whole number.", fix=f"write for example {name.upper()} 10.")
+    return min(int(given.this), _MOST_ROWS)
+
+
+def _table_name(select: exp.Select) -> str:
+    start = clause(select, "from")
+    return shortened(start.this.sql(comments=False)) if start is not None else "data"
+
+
+def _distinct(select: exp.Select) -> UnsafeQueryError:
+    names = ", ".join(node.sql(comments=False) for node in map(_unnamed, select.expressions))
+    return UnsafeQueryError(
+        "SELECT DISTINCT would show which values occur.",
+        fix=f"count the rows of each value: {refusals.counting(names, _table_name(select))}.",
+    )
+
+
+def _no_aggregates(select: exp.Select) -> UnsafeQueryError:
+    names = ", ".join(quoted(node)[1:-1] for node in map(_unnamed, select.expressions))
+    grouped = select.args.get("group") is not None
+    return UnsafeQueryError(
+        "The query has no aggregate: it would show which rows or values there are.",
+        fix=f"add one: {refusals.counting(names, _table_name(select), grouped=grouped)}.",
+    )
+
+
+def _check_sizes(question: Question, sizes: Sizes) -> None:
+    for aggregate in question.aggregates:
+        inner = getattr(aggregate, "of", None)
+        sql = getattr(inner, "steps", inner)
+        if isinstance(sql, exp.Expression):
+            sizes.check(sql)
+    for key in question.keys:
+        sizes.check(key.group)
+    if question.rows.condition is not None:
+        sizes.check(question.rows.condition)

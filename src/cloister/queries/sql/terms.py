@@ -1,0 +1,288 @@
+"""Terms: row expressions with a type, and with what is public about their values."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from sqlglot import exp
+
+from cloister.data.engines.base import literal
+from cloister.data.engines.predicates import Family, Operand
+from cloister.data.profile import StorageType
+from cloister.errors import MissingBoundsError, UnsafeQueryError
+from cloister.queries.columns import fixed_point
+from cloister.queries.question import Key, Number
+from cloister.queries.sql import fixed
+
+__all__ = ["Domain", "Measured", "Term", "unknown_domain"]
+
+MOST_VALUES = 100_000
+"""Public domains with more values than this are not listed."""
+
+STORAGES = {
+    Family.NUMBER: StorageType.INTEGER,
+    Family.TEXT: StorageType.TEXT,
+    Family.DATE: StorageType.DATE,
+    Family.TIME: StorageType.TIMESTAMP,
+    Family.TRUTH: StorageType.BOOLEAN,
+}
+
+Change: TypeAlias = Callable[[exp.Expression], exp.Expression]
+Span: TypeAlias = tuple[dt.date, dt.date]
+Limits: TypeAlias = tuple[Fraction | None, Fraction | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Every value that a term can have, as the engine returns it, and what is shown in its place."""
+
+    values: tuple[Any, ...]
+    labels: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> Domain:
+        """Return a domain in which values stand for themselves, each once."""
+        distinct = tuple(dict.fromkeys(values))
+        return cls(distinct, distinct)
+
+
+def unknown_domain() -> Domain | None:
+    """Return no domain."""
+    return None
+
+
+def unknown_span() -> Span | None:
+    """Return no first and last day."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A number as it is stored, which public limits make a `Number` when arithmetic needs one.
+
+    Attributes:
+        stored: SQL for the value.
+        storage: integer or real.
+        label: how messages call it.
+        limits: its public limits; raises an error with a fix where they are not to be had.
+        low: a lower limit that the query states.
+        high: an upper limit that the query states.
+    """
+
+    stored: exp.Expression
+    storage: StorageType
+    label: str
+    limits: Callable[[], Limits]
+    low: Fraction | None = None
+    high: Fraction | None = None
+
+    def limited(self, bound: Fraction, *, largest: bool) -> Measured:
+        """Return GREATEST (or LEAST) of the number and a bound."""
+        if largest:
+            high = None if self.high is None else max(self.high, bound)
+            return replace(self, low=bound if self.low is None else max(self.low, bound), high=high)
+        low = None if self.low is None else min(self.low, bound)
+        return replace(self, high=bound if self.high is None else min(self.high, bound), low=low)
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether the query states no limits."""
+        return self.low is None and self.high is None
+
+    def number(self, *, exactly: bool) -> Number:
+        """Return the number in fixed point; ``exactly`` keeps whole numbers whole."""
+        low, high = self._bounds()
+        if low >= high:
+            raise same_everywhere(self.label)
+        is_whole = self.storage is StorageType.INTEGER
+        granularity = 1 if exactly and is_whole else None
+        return fixed_point(self.stored, self.storage, self.label, bounds=(low, high), granularity=granularity)
+
+    def _bounds(self) -> tuple[Fraction, Fraction]:
+        known = self.low, self.high
+        low, high = known if None not in known else _within(known, self.limits())
+        if low is None or high is None:
+            raise unlimited(self.label)
+        return low, high
+
+
+def _within(stated: Limits, public: Limits) -> Limits:
+    """Clamp public limits as the query does; a side that is not public is as stated."""
+    low, high = (end if end is not None else given for end, given in zip(public, stated, strict=True))
+    first, last = stated
+    if first is not None:
+        low, high = (None if end is None else max(end, first) for end in (low, high))
+    if last is not None:
+        low, high = (None if end is None else min(end, last) for end in (low, high))
+    return low, high
+
+
+Numeric: TypeAlias = Fraction | Number | Measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term(Operand):
+    """A row expression.
+
+    Attributes:
+        sql: its value, in the storage type; for a computed `Number`, its steps.
+        storage: the type of ``sql``.
+        label: how answers and messages call it.
+        numeric: a constant, a computed number, or a stored one; None for other types.
+        domain: gives its public values.
+        span: gives the first and the last day of a date or time, where they are public.
+        is_person: whether it is the unit of privacy.
+        is_ordered: whether texts are in the order of code points.
+    """
+
+    storage: StorageType
+    label: str
+    numeric: Numeric | None = None
+    domain: Callable[[], Domain | None] = field(default=unknown_domain)
+    span: Callable[[], Span | None] = field(default=unknown_span)
+    is_person: bool = False
+    is_ordered: bool = True
+
+    def rewritten(self, change: Change) -> Term:
+        """Return the same term over other SQL."""
+        numeric = self.numeric
+        if isinstance(numeric, Number):
+            numeric = replace(numeric, steps=change(numeric.steps))
+        elif isinstance(numeric, Measured):
+            numeric = replace(numeric, stored=change(numeric.stored))
+        return replace(self, sql=change(self.sql), numeric=numeric)
+
+    def exported(self, name: str) -> Term:
+        """Return the term as a column of a subquery that selects its SQL under a name."""
+        return self.rewritten(lambda _: exp.column(name, quoted=True))
+
+    @property
+    def value(self) -> fixed.Value:
+        """Return the number for arithmetic.
+
+        Raises:
+            MissingBoundsError: if it needs limits that are not public.
+        """
+        if isinstance(self.numeric, Measured):
+            number = self.numeric.number(exactly=True)
+            return replace(number, steps=fixed.bigint(number.steps)) if self._is_real else number
+        if self.numeric is None:
+            raise not_a_number(self.label, self.family)
+        return self.numeric
+
+    @property
+    def _is_real(self) -> bool:
+        return isinstance(self.numeric, Measured) and self.numeric.storage is StorageType.REAL
+
+    def number(self) -> Number:
+        """Return the number to aggregate.
+
+        Raises:
+            UnsafeQueryError: if it is the same in every row, or no number.
+        """
+        if isinstance(self.numeric, Measured):
+            return self.numeric.number(exactly=False)
+        return replace(fixed.as_number(self.value, label=self.label), label=self.label)
+
+    def settled(self) -> Term:
+        """Return the term with limits that the query states applied to its SQL."""
+        limited = isinstance(self.numeric, Measured) and not self.numeric.is_plain
+        return computed(self.value, self.label) if limited else self
+
+    def key(self, name: str) -> Key:
+        """Return the term as a column of groups."""
+        term = self.settled()
+        domain = term.domain()
+        if domain is None or len(domain.values) > MOST_VALUES:
+            group, storage = _readable(term)
+            return Key(name=name, group=group, type=storage, values=None)
+        labels = None if domain.values == domain.labels else domain.labels
+        return Key(name=name, group=term.sql, type=term.storage, values=domain.values, labels=labels)
+
+
+def _readable(term: Term) -> tuple[exp.Expression, StorageType]:
+    """Return a value as it is to be shown: a computed number in place of its steps."""
+    number = term.numeric
+    if not isinstance(number, Number) or number.unit == 1:
+        return term.sql, term.storage
+    if number.unit.denominator == 1:
+        return fixed.in_unit(number, Fraction(1)).steps, StorageType.INTEGER
+    steps = exp.Cast(this=number.steps, to=exp.DataType.build("DOUBLE"))
+    times, over = (literal(float(part), StorageType.REAL) for part in number.unit.as_integer_ratio())
+    return exp.Div(this=exp.Paren(this=exp.Mul(this=steps, expression=times)), expression=over), StorageType.REAL
+
+
+def constant(value: Fraction, sql: exp.Expression, label: str) -> Term:
+    """Return a literal number."""
+    return Term(sql=sql, family=Family.NUMBER, storage=StorageType.INTEGER, label=label, numeric=value)
+
+
+def computed(value: fixed.Value, label: str, *, domain: Domain | None = None) -> Term:
+    """Return the result of arithmetic."""
+    if isinstance(value, Fraction):
+        return constant(value, fixed.as_number(value, label=label).steps, label)
+    number = replace(value, label=label)
+    known = (lambda: domain) if domain is not None else (lambda: _range(number))
+    return Term(
+        sql=number.steps,
+        family=Family.NUMBER,
+        storage=StorageType.INTEGER,
+        label=label,
+        numeric=number,
+        domain=known,
+    )
+
+
+def stored(measured: Measured, *, sql: exp.Expression, domain: Callable[[], Domain | None] = unknown_domain) -> Term:
+    """Return a number as it is stored."""
+    return Term(
+        sql=sql,
+        family=Family.NUMBER,
+        storage=measured.storage,
+        label=measured.label,
+        numeric=measured,
+        domain=domain,
+    )
+
+
+def shown(number: Fraction) -> int | float:
+    """Return a number as people read it."""
+    return int(number) if number.denominator == 1 else float(number)
+
+
+def _range(number: Number) -> Domain | None:
+    if number.high - number.low >= MOST_VALUES:
+        return None
+    steps = tuple(range(number.low, number.high + 1))
+    return Domain(steps, tuple(shown(step * number.unit) for step in steps))
+
+
+def unlimited(label: str) -> MissingBoundsError:
+    """Return the error for a number without public limits."""
+    return MissingBoundsError(
+        f'"{label}" has no public limits, and reading them from the data would not be private.',
+        fix=f"state them in the query, such as LEAST({label}, 20) or CLAMP({label}, 0, 20), or in the schema.",
+    )
+
+
+def same_everywhere(label: str) -> UnsafeQueryError:
+    """Return the error for a number that is the same in every row."""
+    return UnsafeQueryError(
+        f'"{label}" is the same number in every row.', fix="use COUNT(*), or an expression that depends on the row."
+    )
+
+
+def not_a_number(label: str, family: Family) -> UnsafeQueryError:
+    """Return the error for an operand of arithmetic that is no number."""
+    advice = {
+        Family.TRUTH: f"write CASE WHEN {label} THEN 1 ELSE 0 END, or COUNT(*) FILTER (WHERE {label}).",
+        Family.DATE: f"use YEAR({label}), MONTH({label}) or DAY({label}), or compare it with a date.",
+        Family.TIME: f"use YEAR({label}), MONTH({label}) or DAY({label}), or compare it with a time.",
+    }
+    return UnsafeQueryError(
+        f'"{label}" is {family}, not a number.', fix=advice.get(family, "use a numeric column, or count this one.")
+    )
