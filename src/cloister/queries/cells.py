@@ -45,8 +45,7 @@ class Component:
         """Return a component of a number."""
         away = max(abs(number.low - center), abs(number.high - center), 1)
         largest = {"present": 1, "total": away, "square": away**2}[kind]
-        text = f"{_text(number.steps)} * {number.unit}"
-        return cls(kind, number.steps, center if kind != "present" else 0, largest, text)
+        return cls(kind, number.steps, center if kind != "present" else 0, largest, number.text)
 
     @classmethod
     def of_value(cls, kind: str, of: exp.Expression) -> Component:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 from sqlglot import exp
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Number:
     """A number in each row, in fixed point: ``steps`` is SQL for a whole number from ``low`` to ``high``, or NULL.
 
@@ -49,8 +50,13 @@ class Number:
     high: int
     label: str
 
+    @cached_property
+    def text(self) -> str:
+        """Return a text that is the same for the same number."""
+        return f"{_sql(self.steps)} * {self.unit}"
+
     def __str__(self) -> str:
-        return f"{_sql(self.steps)} * {self.unit} in [{self.low}, {self.high}]"
+        return f"{self.text} in [{self.low}, {self.high}]"
 
     @property
     def bounds(self) -> tuple[Fraction, Fraction]:
