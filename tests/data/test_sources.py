@@ -163,7 +163,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
         ("huge.csv", b"SECRET" * 200_000 + b",b\n1,2\n", "far too long", "header line"),
         ("excel.csv", b"PK\x03\x04SECRET", "Excel workbook", "save the sheet"),
         ("old.csv", b"\xd0\xcf\x11\xe0SECRET", "Excel workbook", "save the sheet"),
-        ("packed.csv", gzip.compress(b"a\nSECRET\n"), "compressed with gzip", ".csv.gz"),
+        ("packed.csv", gzip.compress(b"a\nSECRET\n", mtime=0), "compressed with gzip", ".csv.gz"),
         ("named.csv", b"PAR1SECRET", "is a Parquet file", ".parquet"),
         ("wide16.csv", "a,b\n1,SECRET\n".encode("utf-16"), "is UTF-16 text", 'encoding="utf-16"'),
         ("big16.csv", b"\xfe\xff" + "a,b\n".encode("utf-16-be"), "larger byte first", "UTF-8"),
@@ -171,7 +171,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
         ("bad.csv.gz", b"SECRET", "not a complete gzip", "copy it again"),
         (
             "cut.csv.gz",
-            gzip.compress(b"a,b\n" + SeededRandomSource(1).random_bytes(9000).hex().encode())[:5000],
+            gzip.compress(b"a,b\n" + SeededRandomSource(1).random_bytes(9000).hex().encode(), mtime=0)[:5000],
             "not a complete gzip",
             "copy it",
         ),

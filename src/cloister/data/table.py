@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from cloister.data.bins import Bins
 from cloister.data.columns import Column
-from cloister.data.engines.base import ARROW_TYPES, Engine, value
+from cloister.data.engines.base import Engine, all_rows
 from cloister.data.engines.counting import Key, count_groups
 from cloister.data.engines.predicates import resolve_condition
 from cloister.data.engines.profiling import profile_columns
@@ -76,6 +76,14 @@ class Table:
         """Return the same rows under another schema."""
         return Table(self._engine, schema=schema)
 
+    def beside(self, first: Table) -> Table:
+        """Return the same rows where a query over the first table can join them.
+
+        Raises:
+            DataError: if the two are in different places.
+        """
+        return Table(first.engine.beside(self._engine), schema=self._schema)
+
     def __repr__(self) -> str:
         columns = ", ".join(f"{name}: {storage}" for name, storage in self.types.items())
         return f"Table({columns})"
@@ -123,16 +131,7 @@ class Table:
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as an Arrow table, in the engine's order."""
-        engine = self._engine
-        fields = [
-            (f"c{position}", value(engine, position), ARROW_TYPES[storage])
-            for position, storage in enumerate(engine.types)
-        ]
-        query = exp.select(*(exp.alias_(column, name, quoted=True) for name, column, _ in fields)).from_(
-            engine.source()
-        )
-        rows = engine.execute(query, pa.schema([(name, kind) for name, _, kind in fields]))
-        return rows.rename_columns(list(engine.names))
+        return all_rows(self._engine).rename_columns(list(self._engine.names))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return all rows as a pandas data frame."""

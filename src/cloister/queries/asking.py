@@ -90,7 +90,7 @@ class Asking:
         )
         self._check_limits(order_by)
         self._catalog = Catalog(
-            private={DATA: table, **(others or {})},
+            private={DATA: table, **{name: other.beside(table) for name, other in (others or {}).items()}},
             person=self._person,
             public={name: _arrow(name, frame) for name, frame in (public or {}).items()},
         )

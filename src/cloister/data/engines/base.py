@@ -94,6 +94,14 @@ class Engine(Protocol):
         """
         ...
 
+    def beside(self, other: Engine) -> Engine:
+        """Return an engine over another one's rows whose source can be named in this engine's queries.
+
+        Raises:
+            DataError: if the two cannot be brought together.
+        """
+        ...
+
 
 def physical(position: int) -> exp.Column:
     """Return the reference to a column by its position."""
@@ -129,6 +137,21 @@ def within_calendar(column: exp.Expression, storage: StorageType) -> exp.Express
     reached = exp.GTE(this=column.copy(), expression=literal(first, storage))
     passed = exp.LTE(this=column.copy(), expression=literal(last, storage))
     return exp.Case().when(exp.And(this=reached, expression=passed), column.copy())
+
+
+def all_rows(engine: Engine) -> pa.Table:
+    """Return every row, by position, with one kind of missing value."""
+    fields = [(f"c{position}", ARROW_TYPES[storage]) for position, storage in enumerate(engine.types)]
+    columns = [exp.alias_(value(engine, position), name, quoted=True) for position, (name, _) in enumerate(fields)]
+    return engine.execute(exp.select(*columns).from_(engine.source()), pa.schema(fields))
+
+
+def apart() -> DataError:
+    """Return the refusal to join tables that are in different places."""
+    return DataError(
+        "The tables are in different databases, so that no query can join them.",
+        fix="open both from the same database or session, or both from files or data frames.",
+    )
 
 
 def unusable(name: str, native: str) -> DataError:

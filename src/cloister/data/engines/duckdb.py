@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +13,9 @@ from sqlglot import exp
 
 from cloister.data.engines.base import (
     SQL_TYPES,
+    Engine,
+    all_rows,
+    apart,
     cast_columns,
     decimal_storage,
     physical,
@@ -25,6 +29,7 @@ from cloister.errors import DataError
 __all__ = ["DuckDBEngine", "connect", "engine_over_arrow", "engine_over_relation"]
 
 _DATA = "cloister_data"
+_NUMBERS = itertools.count()
 _TYPES = dict.fromkeys(
     ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"), StorageType.INTEGER
 )
@@ -66,8 +71,10 @@ class DuckDBEngine:
         names: Sequence[object],
         native_types: Sequence[Any],
         missing: tuple[str, ...] = (),
+        connection: duckdb.DuckDBPyConnection | None = None,
     ) -> None:
         self.names = repair_names(names)
+        self._connection = connection
         self.missing = missing
         self._native = [str(native).lower() for native in native_types]
         self.types = tuple(map(_storage_type, self._native))
@@ -103,6 +110,15 @@ class DuckDBEngine:
                 "The data could not be read to its end.",
                 fix="check that the source is complete, unchanged since it was opened, and of one type per column.",
             ) from None
+
+    def beside(self, other: Engine) -> Engine:
+        """Return the rows of another DuckDB table, held in this one's connection."""
+        if self._connection is None or not isinstance(other, DuckDBEngine):
+            raise apart()
+        name = f"cloister_other_{next(_NUMBERS)}"
+        with self._lock:
+            self._connection.register(name, all_rows(other))
+            return engine_over_connection(self._connection, exp.to_table(name), names=other.names)
 
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
@@ -169,6 +185,7 @@ def engine_over_connection(
         names=described.columns if names is None else names,
         native_types=described.types,
         missing=missing,
+        connection=connection,
     )
 
 

@@ -14,6 +14,8 @@ from sqlglot import exp
 
 from cloister.data.engines.base import (
     SQL_TYPES,
+    Engine,
+    apart,
     cast_columns,
     decimal_storage,
     physical,
@@ -85,7 +87,7 @@ class PostgresEngine:
     sums_overflow = False
 
     def __init__(self, url: str, table: str, *, missing: tuple[str, ...] = ()) -> None:
-        self._url = url
+        self.url = url
         self.missing = missing
         relation = _relation(table)
         description, self._unusable = self._describe(relation, table)
@@ -121,10 +123,16 @@ class PostgresEngine:
                 fix="leave them out in a view, and open the view.",
             ) from None
 
+    def beside(self, other: Engine) -> Engine:
+        """Return another table of the same database."""
+        if not isinstance(other, PostgresEngine) or other.url != self.url:
+            raise apart()
+        return other
+
     def _copy(self, sql: str) -> bytes:
         """Return the result as CSV text, which Arrow parses without a Python object per cell."""
         received = io.BytesIO()
-        with _reading(self._url) as cursor, cursor.copy(f"COPY ({sql}) TO STDOUT (FORMAT csv)") as copy:
+        with _reading(self.url) as cursor, cursor.copy(f"COPY ({sql}) TO STDOUT (FORMAT csv)") as copy:
             for block in copy:
                 received.write(block)
         return received.getvalue()
@@ -134,7 +142,7 @@ class PostgresEngine:
         psycopg = _driver()
         sql = exp.select("*").from_(relation).limit(0).sql(dialect=self.dialect, identify=True)
         try:
-            with _reading(self._url, guard=False) as cursor:
+            with _reading(self.url, guard=False) as cursor:
                 named = {"name": relation.name, "schema": relation.db or None}
                 if cursor.execute(_FIND, named).fetchone() is None:
                     raise SourceNotFoundError(
@@ -159,7 +167,7 @@ class PostgresEngine:
             "SELECT table_schema, table_name FROM information_schema.tables "
             "WHERE table_schema NOT IN ('pg_catalog', 'information_schema')"
         )
-        with _reading(self._url) as cursor:
+        with _reading(self.url) as cursor:
             rows = cursor.execute(sql).fetchall()
         return [name for schema, table in rows for name in (table, f"{schema}.{table}")]
 

@@ -13,6 +13,8 @@ from sqlglot import exp
 
 from cloister.data.engines.base import (
     SQL_TYPES,
+    Engine,
+    apart,
     cast_columns,
     decimal_storage,
     physical,
@@ -58,10 +60,11 @@ class SparkEngine:
         self.names = repair_names(frame.columns)
         self._native = [field.dataType.simpleString() for field in frame.schema.fields]
         self.types = tuple(map(_storage_type, self._native))
-        self._session = frame.sparkSession
-        self._view = f"cloister_data_{next(_NUMBERS)}"
-        self._frame = frame.toDF(*(f"c{position}" for position in range(len(self.names))))
-        self._source = rows_of(exp.to_table(self._view), len(self.names))
+        self.session = frame.sparkSession
+        self._others: list[SparkEngine] = []
+        self.view = f"cloister_data_{next(_NUMBERS)}"
+        self.frame = frame.toDF(*(f"c{position}" for position in range(len(self.names))))
+        self._source = rows_of(exp.to_table(self.view), len(self.names))
 
     def source(self) -> exp.Table:
         """Return the data frame's view with its columns renamed by position."""
@@ -93,12 +96,22 @@ class SparkEngine:
                 "The connection to Spark is lost.", fix="start the session again and open the table anew."
             ) from None
 
+    def beside(self, other: Engine) -> Engine:
+        """Return another data frame of the same session; its view is made and dropped with this one's."""
+        if not isinstance(other, SparkEngine) or other.session is not self.session:
+            raise apart()
+        self._others.append(other)
+        return other
+
     def _collect(self, sql: str) -> pa.Table:
-        self._frame.createOrReplaceTempView(self._view)
+        engines = [self, *self._others]
+        for engine in engines:
+            engine.frame.createOrReplaceTempView(engine.view)
         try:
-            return _to_arrow(self._session.sql(sql))
+            return _to_arrow(self.session.sql(sql))
         finally:
-            self._session.catalog.dropTempView(self._view)
+            for engine in engines:
+                self.session.catalog.dropTempView(engine.view)
 
 
 def _to_arrow(frame: Any) -> pa.Table:  # a pyspark DataFrame
