@@ -5,13 +5,38 @@ from typing import Any
 
 import pytest
 
+from cloister.queries.graphs import edge_epsilon
+from cloister.queries.postprocessing import combine, mean_from_histogram, posterior_mean
+from cloister.queries.voting import RandomDictator
 from cloister.testing import check_golden, load_goldens
 from tests.queries.test_ranks import median_intervals
 
 FOLDER = Path(__file__).parents[1] / "golden" / "queries"
 
+
+def _combined_variance(*, variances: list[float]) -> float:
+    return combine([0.0] * len(variances), variances).variance
+
+
+def _dictator_epsilon(*, phantom: float) -> float:
+    return float(RandomDictator(alternatives=("a", "b"), phantom=phantom).epsilon)  # type: ignore[arg-type]
+
+
+def _edge_epsilon(**probabilities: float) -> float:
+    return float(edge_epsilon(**probabilities))  # type: ignore[arg-type]
+
+
+def _posterior_mean(**inputs: Any) -> list[float]:
+    return posterior_mean(**inputs).tolist()  # type: ignore[no-any-return]
+
+
 FUNCTIONS = {
+    "combined_variance": _combined_variance,
+    "mean_from_histogram": mean_from_histogram,
     "median_interval_probabilities": median_intervals,
+    "noise_graph_epsilon": _edge_epsilon,
+    "posterior_mean": _posterior_mean,
+    "random_dictatorship_epsilon": _dictator_epsilon,
 }
 
 
