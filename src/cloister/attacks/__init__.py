@@ -1,0 +1,13 @@
+"""Attacks that a custodian runs on their own releases before somebody else does, and audits of privacy claims.
+
+Every attack reports success, a naive baseline and a confidence interval. None proves safety: it says what was tried.
+"""
+
+from __future__ import annotations
+
+from cloister.attacks.auditing.audit import audit_dp
+from cloister.attacks.auditing.audit_result import AuditResult
+from cloister.attacks.auditing.exact_check import Counterexample
+from cloister.attacks.result import AttackResult
+
+__all__ = ["AttackResult", "AuditResult", "Counterexample", "audit_dp"]

@@ -1,0 +1,117 @@
+"""What an output is made of: named leaves, whatever shape a mechanism answers in.
+
+A number or a word is one leaf. A vector has one leaf per coordinate, a dictionary one per key, a grouped answer one per
+group and measure. What is *there* counts as much as what it says: the keys that are present, and how many there are,
+are leaves of their own, so that an audit sees groups that appear only when somebody is in the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+__all__ = ["Leaves", "leaves", "plain"]
+
+Leaves: TypeAlias = dict[str, Any]
+
+_WHOLE_AT_MOST = 64
+
+
+def leaves(output: Any, *, keys: Collection[str] = ()) -> Leaves:
+    """Return the leaves of an output by name.
+
+    Args:
+        output: a number, word, None, vector, tuple, dictionary, list of rows, table, or a result of cloister.
+        keys: columns of a table that name its groups, besides those that hold words.
+
+    >>> leaves({"north": 3, "south": 5})
+    {"keys of output": "'north', 'south'", "output['north']": 3, "output['south']": 5, 'the whole output': '(3, 5)'}
+    >>> leaves([{"region": "north", "n": 3}])["output['north']['n']"]
+    3
+    """
+    found = dict(_walk(plain(output), "output", keys))
+    values = [value for name, value in found.items() if name.startswith("output")]
+    if 1 < len(values) <= _WHOLE_AT_MOST and not any(isinstance(value, float | np.floating) for value in values):
+        found["the whole output"] = repr(tuple(values))
+    return found
+
+
+def plain(output: Any) -> Any:
+    """Return a result's value, a table's rows, or the output itself."""
+    for name in ("value", "choice"):
+        if hasattr(output, name) and hasattr(output, "guarantee"):
+            return plain(getattr(output, name))
+    if hasattr(output, "to_pylist"):
+        return output.to_pylist()
+    if hasattr(output, "to_dicts"):
+        return output.to_dicts()
+    if hasattr(output, "itertuples"):
+        return output.to_dict("records")
+    return output.tolist() if isinstance(output, np.ndarray | np.generic) else output
+
+
+def _walk(output: Any, name: str, keys: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Yield what a container holds, after what is in it."""
+    contents = _contents(output, keys)
+    if contents is None:
+        yield name, output
+        return
+    if isinstance(contents, Mapping):
+        yield f"keys of {name}", ", ".join(sorted(map(_key, contents)))
+        items = ((f"{name}[{_key(key)}]", value) for key, value in contents.items())
+    else:
+        yield f"length of {name}", len(contents)
+        items = ((f"{name}[{index}]", value) for index, value in enumerate(contents))
+    for inside, value in items:
+        yield from _walk(plain(value), inside, keys)
+
+
+def _contents(output: Any, keys: Collection[str]) -> Mapping[Any, Any] | Sequence[Any] | None:
+    """Return what a container holds, with the rows of a table under the keys of their groups; None for a leaf."""
+    if isinstance(output, Mapping):
+        return _by_group(_rows_of_columns(output), keys) or output
+    if isinstance(output, set | frozenset):
+        return dict.fromkeys(output, True)
+    if isinstance(output, Sequence) and not isinstance(output, str | bytes | bytearray):
+        return _by_group(_rows_of_tuples(output), keys) or output
+    return None
+
+
+def _rows_of_columns(table: Mapping[Any, Any]) -> list[Mapping[Any, Any]]:
+    """Return the rows of a dictionary of columns, none if it is another dictionary."""
+    columns = [plain(column) for column in table.values()]
+    if not all(isinstance(column, list | tuple) for column in columns) or len({len(column) for column in columns}) != 1:
+        return []
+    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _rows_of_tuples(rows: Sequence[Any]) -> list[Mapping[Any, Any]]:
+    """Return rows as dictionaries by column, none if the items are not rows of one width."""
+    if all(isinstance(row, Mapping) for row in rows):
+        return list(rows)
+    if not all(isinstance(row, list | tuple) for row in rows) or len({len(row) for row in rows}) != 1:
+        return []
+    return [dict(enumerate(row)) for row in rows]
+
+
+def _by_group(rows: list[Mapping[Any, Any]], keys: Collection[str]) -> Mapping[Any, Any]:
+    """Return rows under what names them: words and the columns of ``keys``; nothing if no column does."""
+    named = [column for column in dict.fromkeys(column for row in rows for column in row) if column in keys]
+    worded = {column: None for row in rows for column, value in row.items() if isinstance(value, str)}
+    columns = list(dict.fromkeys([*named, *worded]))
+    if not columns:
+        return {}
+    groups: dict[Any, Any] = {}
+    for row in rows:
+        key = tuple(plain(row.get(column)) for column in columns)
+        name = key[0] if len(key) == 1 else key
+        copies = sum(other == name for other in groups)
+        rest = {column: value for column, value in row.items() if column not in columns}
+        groups[(name, "again", copies) if copies else name] = rest or True
+    return groups
+
+
+def _key(key: Any) -> str:
+    return repr(plain(key))
