@@ -55,14 +55,14 @@ class AttackResult:
     @property
     def verdict(self) -> str:
         """Return one sentence for a custodian."""
+        rates = f"right in {_percent(self.success)} of cases, guessing in {_percent(self.baseline)}."
         if self.succeeded:
-            return (
-                f"The attack works: right in {_percent(self.success)} of cases, guessing in {_percent(self.baseline)}."
-            )
-        return (
-            f"This attack found no more than guessing: right in {_percent(self.success)} of cases, "
-            f"guessing in {_percent(self.baseline)}. Others may find more."
-        )
+            return f"The attack works: {rates}{self._remark()}"
+        return f"This attack found no more than guessing: {rates}{self._remark()} Others may find more."
+
+    def _remark(self) -> str:
+        """Return what else a custodian should know, with a space before it."""
+        return ""
 
     def __str__(self) -> str:
         low, high = map(_percent, self.interval)

@@ -25,6 +25,7 @@ from cloister.errors import ParameterError, ParameterTypeError
 __all__ = ["audit_dp"]
 
 _MODES = ("auto", "exact", "statistical")
+_LOOKS = 10
 _SAMPLES_AT_ONCE = 50_000
 _SAMPLES_ONE_BY_ONE = 5_000
 
@@ -88,42 +89,34 @@ def audit_dp(
 def _law(mechanism: Any, pairs: list[tuple[Any, Any]], *, sure: bool) -> Callable[[Any], Any] | None:
     """Return the function that gives probabilities, None if the mechanism gives outputs; a doubt is an error."""
     given = getattr(mechanism, "distribution", None)
-    if given is not None:
-        return _checked(given)
-    if not callable(mechanism):
-        if sure:
-            raise _no_law()
-        return None
-    if sure:
-        return _checked(mechanism)
-    if hasattr(mechanism, "release") or takes_size(mechanism):
+    if sure or given is not None:
+        return _checked(given or mechanism)
+    if not callable(mechanism) or hasattr(mechanism, "release") or takes_size(mechanism):
         return None
     laws = [mechanism(dataset) for dataset in pairs[0]]
     if not all(map(_adds_up_to_one, laws)):
         return None
     if any(isinstance(value, Fraction | tuple) for law in laws for value in law.values()):
         return _checked(mechanism)
+    if any(mechanism(dataset) != law for _ in range(_LOOKS) for dataset, law in zip(pairs[0], laws, strict=True)):
+        return None
     raise ParameterError(
         "The mechanism returns numbers that add up to 1: probabilities of outputs, or an output of shares?",
         fix='say mode="exact" if they are probabilities, mode="statistical" if they are what is released.',
     )
 
 
-def _checked(law: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _checked(law: Any) -> Callable[[Any], Any]:
     def checked(dataset: Any) -> Any:
-        found = law(dataset)
+        found = law(dataset) if callable(law) else None
         if not isinstance(found, Mapping):
-            raise _no_law()
+            raise ParameterTypeError(
+                "An exact audit needs the probability of every output.",
+                fix='return {output: probability, ...} for a dataset, or use mode="statistical".',
+            )
         return found
 
     return checked
-
-
-def _no_law() -> ParameterTypeError:
-    return ParameterTypeError(
-        "An exact audit needs the probability of every output.",
-        fix='return {output: probability, ...} for a dataset, or use mode="statistical".',
-    )
 
 
 def _adds_up_to_one(output: Any) -> bool:

@@ -1,13 +1,15 @@
 """What an output is made of: named leaves, whatever shape a mechanism answers in.
 
 A number or a word is one leaf. A vector has one leaf per coordinate, a dictionary one per key, a grouped answer one per
-group and measure. What is *there* counts as much as what it says: the keys that are present, and how many there are,
-are leaves of their own, so that an audit sees groups that appear only when somebody is in the data.
+group and measure. What is *there* counts as much as what it says: the keys that are present, their order, and how many
+items there are, are leaves of their own, so that an audit sees groups that appear, or rank higher, only when somebody
+is in the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,8 +28,8 @@ def leaves(output: Any, *, keys: Collection[str] = ()) -> Leaves:
         output: a number, word, None, vector, tuple, dictionary, list of rows, table, or a result of cloister.
         keys: columns of a table that name its groups, besides those that hold words.
 
-    >>> leaves({"north": 3, "south": 5})
-    {"keys of output": "'north', 'south'", "output['north']": 3, "output['south']": 5, 'the whole output': '(3, 5)'}
+    >>> leaves({"north": 3.5})
+    {'keys of output': "'north'", "output['north']": 3.5}
     >>> leaves([{"region": "north", "n": 3}])["output['north']['n']"]
     3
     """
@@ -59,7 +61,10 @@ def _walk(output: Any, name: str, keys: Collection[str]) -> Iterator[tuple[str, 
         yield name, output
         return
     if isinstance(contents, Mapping):
-        yield f"keys of {name}", ", ".join(sorted(map(_key, contents)))
+        names = list(map(_key, contents))
+        yield f"keys of {name}", ", ".join(sorted(names))
+        if len(names) > 1 and not isinstance(output, Set):
+            yield f"order of {name}", ", ".join(names)
         items = ((f"{name}[{_key(key)}]", value) for key, value in contents.items())
     else:
         yield f"length of {name}", len(contents)
@@ -72,7 +77,7 @@ def _contents(output: Any, keys: Collection[str]) -> Mapping[Any, Any] | Sequenc
     """Return what a container holds, with the rows of a table under the keys of their groups; None for a leaf."""
     if isinstance(output, Mapping):
         return _by_group(_rows_of_columns(output), keys) or output
-    if isinstance(output, set | frozenset):
+    if isinstance(output, Set):
         return dict.fromkeys(output, True)
     if isinstance(output, Sequence) and not isinstance(output, str | bytes | bytearray):
         return _by_group(_rows_of_tuples(output), keys) or output
@@ -104,13 +109,19 @@ def _by_group(rows: list[Mapping[Any, Any]], keys: Collection[str]) -> Mapping[A
     if not columns:
         return {}
     groups: dict[Any, Any] = {}
+    seen: Counter[Any] = Counter()
     for row in rows:
-        key = tuple(plain(row.get(column)) for column in columns)
+        key = tuple(_hashable(row.get(column)) for column in columns)
         name = key[0] if len(key) == 1 else key
-        copies = sum(other == name for other in groups)
         rest = {column: value for column, value in row.items() if column not in columns}
-        groups[(name, "again", copies) if copies else name] = rest or True
+        groups[(name, "again", seen[name]) if seen[name] else name] = rest or True
+        seen[name] += 1
     return groups
+
+
+def _hashable(value: Any) -> Any:
+    simple = plain(value)
+    return simple if isinstance(simple, Hashable) else repr(simple)
 
 
 def _key(key: Any) -> str:
