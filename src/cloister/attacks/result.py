@@ -7,7 +7,10 @@ attack, with this knowledge, found nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from cloister.plotting import Figure
 
 __all__ = ["AttackResult"]
 
@@ -103,6 +106,28 @@ class AttackResult:
             "verdict": self.verdict,
             "mitigation": list(self.mitigation),
         }
+
+    def plot(self) -> Figure:
+        """Return a chart of the success beside what it is compared with."""
+        from cloister.plotting import bars_with_errors
+
+        low, high = self.interval
+        bars = {"this attack": self.success, **self._comparisons()}
+        width = max(self.success - low, high - self.success)
+        return bars_with_errors(
+            list(bars),
+            [100 * share for share in bars.values()],
+            [100 * width, *[None] * (len(bars) - 1)],
+            title=f"How often an attacker is right: {self.attack}",
+            x="attacker",
+            y="right, % of cases",
+            subtitle=f"{self.trials:,} trials; {_percent(self.confidence)} confidence",
+        )
+
+    def _comparisons(self) -> dict[str, float]:
+        """Return what a chart shows beside the success."""
+        control = {} if self.control is None else {"control": self.control}
+        return {"guessing": self.baseline, **control}
 
 
 def _percent(share: float) -> str:

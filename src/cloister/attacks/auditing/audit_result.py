@@ -93,6 +93,9 @@ class AuditResult(AttackResult):
     def _claim(self) -> str:
         return f"epsilon = {float(self.epsilon):g}" + (f", delta = {float(self.delta):g}" if self.delta else "")
 
+    def _comparisons(self) -> dict[str, float]:
+        return {"guessing": self.baseline, "most that the claim allows": self.limit}
+
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person; the counterexample may quote outputs."""
         rows = [*AttackResult.summary(self), ("limit", f"{100 * self.limit:.4g}% success is what the claim allows")]

@@ -14,6 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cloister.core.result import Result
+from cloister.queries.answers import Frame
+
 __all__ = ["Leaves", "leaves", "plain"]
 
 Leaves: TypeAlias = dict[str, Any]
@@ -33,7 +36,7 @@ def leaves(output: Any, *, keys: Collection[str] = ()) -> Leaves:
     >>> leaves([{"region": "north", "n": 3}])["output['north']['n']"]
     3
     """
-    found = dict(_walk(plain(output), "output", keys))
+    found = dict(_walk(plain(output), "output", {*keys, *_key_columns(output)}))
     values = [value for name, value in found.items() if name.startswith("output")]
     if 1 < len(values) <= _WHOLE_AT_MOST and not any(isinstance(value, float | np.floating) for value in values):
         found["the whole output"] = repr(tuple(values))
@@ -42,9 +45,8 @@ def leaves(output: Any, *, keys: Collection[str] = ()) -> Leaves:
 
 def plain(output: Any) -> Any:
     """Return a result's value, a table's rows, or the output itself."""
-    for name in ("value", "choice"):
-        if hasattr(output, name) and hasattr(output, "guarantee"):
-            return plain(getattr(output, name))
+    if isinstance(output, Result):
+        return plain(_content(output))
     if hasattr(output, "to_pylist"):
         return output.to_pylist()
     if hasattr(output, "to_dicts"):
@@ -52,6 +54,21 @@ def plain(output: Any) -> Any:
     if hasattr(output, "itertuples"):
         return output.to_dict("records")
     return output.tolist() if isinstance(output, np.ndarray | np.generic) else output
+
+
+def _content(result: Result) -> Any:
+    """Return what a result of cloister says: its rows, its choices or its value."""
+    if isinstance(result, Frame):
+        columns = [(column.name, plain(column.values)) for column in result.columns]
+        return [{name: values[row] for name, values in columns} for row in range(len(result))]
+    for name in ("choices", "choice", "value"):
+        if hasattr(result, name):
+            return getattr(result, name)
+    return {name: value for name, value in result.to_dict().items() if name not in {"schema", "guarantee", "event"}}
+
+
+def _key_columns(output: Any) -> list[str]:
+    return [column.name for column in output.columns if column.is_key] if isinstance(output, Frame) else []
 
 
 def _walk(output: Any, name: str, keys: Collection[str]) -> Iterator[tuple[str, Any]]:

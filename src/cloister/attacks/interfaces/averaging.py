@@ -7,9 +7,10 @@ again without fresh noise, and fresh answers are paid for from a budget that end
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from cloister.attacks.interfaces.asking import Interface, Refusal
 from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge
 from cloister.core import validation
 from cloister.errors import BudgetExceededError
+
+if TYPE_CHECKING:
+    from cloister.plotting import Figure
 
 __all__ = ["AveragingResult", "averaging"]
 
@@ -48,6 +52,24 @@ class AveragingResult(InterfaceAttackResult):
         found = f"Repeating works: {rates}." if self.succeeded else f"Repeating gained nothing certain: {rates}."
         same = f" {self.unchanged:,} of {self.trials:,} questions were answered the same every time."
         return found + (same if self.unchanged else "") + self._remark()
+
+    def plot(self) -> Figure:
+        """Return a chart of the error against the number of answers, beside what fresh noise would give."""
+        from cloister.plotting import lines
+
+        series = {"this interface": list(self.errors)}
+        if self.errors:
+            first = self.errors[0][1]
+            series["fresh noise"] = [(answers, first / math.sqrt(answers)) for answers, _ in self.errors]
+        return lines(
+            series,
+            title="Error of the average of repeated answers",
+            x="answers to the same question",
+            y="error (root mean square)",
+            log_x=True,
+            log_y=all(error > 0 for _, error in self.errors),
+            subtitle=f"{self.trials:,} questions",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
