@@ -1,0 +1,50 @@
+"""An interface as the attacker sees it: a question goes in; a number, or a refusal, comes out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from cloister.attacks.auditing.outputs import plain
+from cloister.core import exact
+from cloister.errors import ParameterError, ParameterTypeError
+
+__all__ = ["Interface", "Refusal"]
+
+Refusal: TypeAlias = "type[Exception] | tuple[type[Exception], ...]"
+
+
+@dataclass(slots=True, kw_only=True)
+class Interface:
+    """A function to ask, with a tally of what was asked and what was refused."""
+
+    ask: Callable[[Any], Any]
+    refusal: Refusal
+    queries: int = 0
+    refused: int = 0
+
+    def number(self, question: Any) -> float | None:
+        """Return the answer as a number, None if the interface refuses or has none."""
+        self.queries += 1
+        try:
+            answer = plain(self.ask(question))
+        except self.refusal:
+            self.refused += 1
+            return None
+        return None if answer is None or _is_nan(answer) else _float(answer)
+
+
+def _is_nan(answer: Any) -> bool:
+    return isinstance(answer, float) and math.isnan(answer)
+
+
+def _float(answer: Any) -> float:
+    try:
+        return float(exact.number(answer, name="the answer"))
+    except (ParameterError, ParameterTypeError):
+        raise ParameterTypeError(
+            "An answer of the interface is not a number.",
+            fix="pass a function that returns one number, or a result with a value, for a question.",
+        ) from None

@@ -1,0 +1,134 @@
+"""What every attack reports: how often it succeeded, how often guessing would have, and how sure both are.
+
+An attack is a test that a custodian runs on data of their own. A failed one is no proof of safety: it says that this
+attack, with this knowledge, found nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from cloister.plotting import Figure
+
+__all__ = ["AttackResult"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackResult:
+    """The outcome of an attack, beside what guessing achieves.
+
+    Attributes:
+        attack: the name of the attack.
+        assumption: what the attacker is assumed to know and to be able to do.
+        success: the share of trials in which the attacker was right.
+        baseline: the share that the best guess without the attacked release gets right.
+        interval: a confidence interval of the success.
+        confidence: the confidence of the interval.
+        trials: how many trials there were.
+        queries: how many questions the attacker asked, or outputs the attacker saw.
+        control: the success of the same attacker with less to go on, where such a comparison exists.
+        mitigation: what helps against this attack.
+    """
+
+    schema: ClassVar[str] = "cloister.attack/1"
+
+    attack: str
+    assumption: str
+    success: float
+    baseline: float
+    interval: tuple[float, float]
+    confidence: float
+    trials: int
+    queries: int
+    control: float | None = None
+    mitigation: tuple[str, ...] = ()
+
+    @property
+    def advantage(self) -> float:
+        """Return the success beyond the baseline: 0 is no better than guessing."""
+        return self.success - self.baseline
+
+    @property
+    def succeeded(self) -> bool:
+        """Return whether the attacker is certainly, at the stated confidence, better than guessing."""
+        return self.interval[0] > self.baseline
+
+    @property
+    def verdict(self) -> str:
+        """Return one sentence for a custodian."""
+        rates = f"right in {_percent(self.success)} of cases, guessing in {_percent(self.baseline)}."
+        if self.succeeded:
+            return f"The attack works: {rates}{self._remark()}"
+        return f"This attack found no more than guessing: {rates}{self._remark()} Others may find more."
+
+    def _remark(self) -> str:
+        """Return what else a custodian should know, with a space before it."""
+        return ""
+
+    def __str__(self) -> str:
+        low, high = map(_percent, self.interval)
+        return (
+            f"{self.attack}: success {_percent(self.success)} ({_percent(self.confidence)} interval {low} to {high}), "
+            f"baseline {_percent(self.baseline)}"
+        )
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        low, high = map(_percent, self.interval)
+        rows = [
+            ("verdict", self.verdict),
+            ("attacker", self.assumption),
+            ("success", f"{_percent(self.success)}, between {low} and {high} ({_percent(self.confidence)} confidence)"),
+            ("baseline", _percent(self.baseline)),
+            ("advantage", f"{100 * self.advantage:+.1f} points"),
+            ("cost", f"{self.trials:,} trials, {self.queries:,} answers seen"),
+        ]
+        if self.control is not None:
+            rows.append(("control", _percent(self.control)))
+        return (*rows, *(("what helps", advice) for advice in self.mitigation))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
+        return {
+            "schema": self.schema,
+            "attack": self.attack,
+            "assumption": self.assumption,
+            "success": self.success,
+            "baseline": self.baseline,
+            "advantage": self.advantage,
+            "interval": list(self.interval),
+            "confidence": self.confidence,
+            "control": self.control,
+            "trials": self.trials,
+            "queries": self.queries,
+            "verdict": self.verdict,
+            "mitigation": list(self.mitigation),
+        }
+
+    def plot(self) -> Figure:
+        """Return a chart of the success beside what it is compared with."""
+        from cloister.plotting import bars_with_errors
+
+        low, high = self.interval
+        bars = {"this attack": self.success, **self._comparisons()}
+        width = max(self.success - low, high - self.success)
+        return bars_with_errors(
+            list(bars),
+            [100 * share for share in bars.values()],
+            [100 * width, *[None] * (len(bars) - 1)],
+            title=f"How often an attacker is right: {self.attack}",
+            x="attacker",
+            y="right, % of cases",
+            subtitle=f"{self.trials:,} trials; {_percent(self.confidence)} confidence",
+        )
+
+    def _comparisons(self) -> dict[str, float]:
+        """Return what a chart shows beside the success."""
+        control = {} if self.control is None else {"control": self.control}
+        return {"guessing": self.baseline, **control}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g}%"

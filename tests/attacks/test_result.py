@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cloister.attacks import AttackResult
+from cloister.attacks.confidence import binomial_interval
+
+
+def outcome(**changes: Any) -> AttackResult:
+    fields: dict[str, Any] = {
+        "attack": "differencing",
+        "assumption": "asks twice",
+        "success": 0.9,
+        "baseline": 0.2,
+        "interval": (0.8, 0.95),
+        "confidence": 0.95,
+        "trials": 50,
+        "queries": 100,
+        **changes,
+    }
+    return AttackResult(**fields)
+
+
+def test_success_is_never_a_bare_percentage() -> None:
+    assert str(outcome()) == "differencing: success 90% (95% interval 80% to 95%), baseline 20%"
+    assert outcome().advantage == pytest.approx(0.7)
+
+
+def test_an_attack_works_only_if_its_whole_interval_is_above_guessing() -> None:
+    assert outcome().succeeded
+    assert "The attack works: right in 90% of cases" in outcome().verdict
+    doubtful = outcome(baseline=0.85)
+    assert not doubtful.succeeded
+    assert "no more than guessing" in doubtful.verdict
+    assert doubtful.verdict.endswith("Others may find more.")
+
+
+def test_the_summary_names_attacker_cost_control_and_remedy() -> None:
+    rows = dict(outcome(control=0.5, mitigation=("add noise",)).summary())
+    assert rows["attacker"] == "asks twice"
+    assert rows["cost"] == "50 trials, 100 answers seen"
+    assert rows["control"] == "50%"
+    assert rows["what helps"] == "add noise"
+    assert rows["advantage"] == "+70.0 points"
+    assert "control" not in dict(outcome().summary())
+
+
+def test_json_starts_with_a_version_marker() -> None:
+    found = outcome().to_dict()
+    assert next(iter(found.items())) == ("schema", "cloister.attack/1")
+    assert json.loads(json.dumps(found))["interval"] == [0.8, 0.95]
+
+
+def test_the_interval_is_that_of_clopper_and_pearson() -> None:
+    assert binomial_interval(0, 10, confidence=0.95) == pytest.approx((0, 0.308497), abs=1e-6)
+    assert binomial_interval(10, 10, confidence=0.95) == pytest.approx((0.691503, 1), abs=1e-6)
