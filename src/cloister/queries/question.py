@@ -231,4 +231,4 @@ def describe(aggregate: Aggregate) -> str:
 
 
 def _sql(expression: exp.Expression) -> str:
-    return expression.sql(identify=True, comments=False)
+    return expression.sql(identify=True, comments=False, copy=False)
