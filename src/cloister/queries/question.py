@@ -238,4 +238,4 @@ def describe(aggregate: Aggregate) -> str:
 
 
 def _sql(expression: exp.Expression) -> str:
-    return expression.sql(identify=True, comments=False)
+    return expression.sql(identify=True, comments=False, copy=False)

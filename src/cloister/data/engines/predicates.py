@@ -408,7 +408,7 @@ def mismatch(node: exp.Expression, found: Family, wanted: Family) -> ParameterEr
 
 def quoted(node: exp.Expression) -> str:
     """Return a part of the caller's own text, for a message."""
-    return f'"{shortened(node.sql(comments=False))}"'
+    return f'"{shortened(node.sql(comments=False, copy=False))}"'
 
 
 def shortened(text: str) -> str:

@@ -67,7 +67,7 @@ def compile_sql(text: str, catalog: Catalog) -> Compiled:
         return _compile(parse_select(text), catalog)
     except CloisterError:
         raise
-    except BROKEN:
+    except (*BROKEN, ArithmeticError):
         raise ParameterError(
             "The query is an expression that cannot be understood.",
             fix="write a plain query, such as SELECT COUNT(*) AS n FROM data.",
@@ -75,8 +75,8 @@ def compile_sql(text: str, catalog: Catalog) -> Compiled:
 
 
 def _compile(select: exp.Select, catalog: Catalog) -> Compiled:
-    sizes = Sizes()
-    relation, scope = Sources(catalog, sizes).read(select)
+    sources = Sources(catalog, frozenset(node.name.lower() for node in select.find_all(exp.Identifier)))
+    relation, scope = sources.read(select)
     if select.args.get("distinct"):
         raise _distinct(select)
     resolver = FullResolver(scope)
@@ -96,7 +96,7 @@ def _compile(select: exp.Select, catalog: Catalog) -> Compiled:
     if not outputs.aggregates:
         raise _no_aggregates(select)
     question = Question(rows=_rows(relation), aggregates=outputs.aggregates, keys=grouping.keys)
-    _check_sizes(question, sizes)
+    _check_sizes(question, sources.sizes)
     return Compiled(question=question, presentation=presentation)
 
 
@@ -121,7 +121,7 @@ def _names(nodes: list[exp.Expression]) -> list[str]:
     """Return the names of the output columns, each once."""
     names: list[str] = []
     for node in nodes:
-        name = node.alias_or_name or shortened(node.sql(comments=False))
+        name = node.alias_or_name or shortened(node.sql(comments=False, copy=False))
         number = 2
         unique = name
         while unique in names:
@@ -152,6 +152,8 @@ def _sort_key(node: exp.Expression, nodes: list[exp.Expression], outputs: Output
     inner = node.this
     if isinstance(inner, exp.Literal):
         inner = position(inner, nodes, clause="ORDER BY")
+    elif isinstance(inner, exp.Column) and inner.args.get("table") is None:
+        inner = outputs.aliases.get(inner.name.lower(), inner)
     descending, nulls_first = (bool(node.args.get(name)) for name in ("desc", "nulls_first"))
     return SortKey(outputs.formula(inner), descending, nulls_first)
 
@@ -169,11 +171,11 @@ def _count(select: exp.Select, name: str) -> int | None:
 
 def _table_name(select: exp.Select) -> str:
     start = clause(select, "from")
-    return shortened(start.this.sql(comments=False)) if start is not None else "data"
+    return shortened(start.this.sql(comments=False, copy=False)) if start is not None else "data"
 
 
 def _distinct(select: exp.Select) -> UnsafeQueryError:
-    names = ", ".join(node.sql(comments=False) for node in map(_unnamed, select.expressions))
+    names = ", ".join(node.sql(comments=False, copy=False) for node in map(_unnamed, select.expressions))
     return UnsafeQueryError(
         "SELECT DISTINCT would show which values occur.",
         fix=f"count the rows of each value: {refusals.counting(names, _table_name(select))}.",

@@ -121,7 +121,7 @@ def multiply(left: Value, right: Value) -> Value:
     if isinstance(right, Fraction):
         return _multiple(left, right)
     ends = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
-    low = max(min(ends), 0) if left.steps.sql() == right.steps.sql() else min(ends)
+    low = max(min(ends), 0) if left.steps.sql(copy=False) == right.steps.sql(copy=False) else min(ends)
     return _number(_product(left.steps, right.steps), left.unit * right.unit, low, max(ends))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -26,13 +27,20 @@ class Grouping:
         group: exp.Expression | None,
         outputs: Sequence[exp.Expression],
         aliases: Mapping[str, exp.Expression],
+        *,
+        allow_person: bool = False,
     ) -> None:
         self._resolver = resolver
+        self._allow_person = allow_person
         _check(group)
         given = [] if group is None else group.expressions
-        self.nodes = [self._meant(node, outputs, aliases) for node in given]
-        self.terms = [self._term(node) for node in self.nodes]
-        self._texts = {_text(term): index for index, term in reversed(list(enumerate(self.terms)))}
+        keys: dict[str, tuple[exp.Expression, Term]] = {}
+        for node in (self._meant(node, outputs, aliases) for node in given):
+            term = self._term(node)
+            keys.setdefault(_text(term), (node, term))
+        self.nodes = [node for node, _ in keys.values()]
+        self.terms = [term for _, term in keys.values()]
+        self._texts = {text: index for index, text in enumerate(keys)}
         self._has_expressions = any(type(node) is not exp.Column for node in self.nodes)
 
     @property
@@ -76,13 +84,13 @@ class Grouping:
 
     def _term(self, node: exp.Expression) -> Term:
         term = self._resolver.term(node)
-        if term.is_person:
+        if term.is_person and not self._allow_person:
             raise UnsafeQueryError(
                 f"{quoted(node)} names the persons: a group for each would show single persons.",
                 fix="group by another column, or count the persons: COUNT(DISTINCT "
-                f"{node.sql(comments=False)}); one row for each person belongs in a subquery in FROM.",
+                f"{node.sql(comments=False, copy=False)}); one row for each person belongs in a subquery in FROM.",
             )
-        if term.family is Family.NULL or term.label == "":
+        if term.family is Family.NULL or isinstance(term.numeric, Fraction):
             raise UnsafeQueryError(f"{quoted(node)} is not a column.", fix="group by a column or an expression.")
         return term
 
@@ -93,8 +101,8 @@ class Grouping:
         named = node.copy()
         for column in list(named.find_all(exp.Column)):
             column.set("table", None)
-            column.set("this", exp.to_identifier(self._resolver.term(column).label))
-        return shortened(named.sql(comments=False))
+            column.set("this", exp.to_identifier(self._resolver.term(column).label, quoted=False))
+        return shortened(named.sql(comments=False, copy=False))
 
 
 def position(node: exp.Literal, outputs: Sequence[exp.Expression], *, clause: str) -> exp.Expression:
@@ -109,7 +117,7 @@ def position(node: exp.Literal, outputs: Sequence[exp.Expression], *, clause: st
 
 
 def _text(term: Term) -> str:
-    return f"{term.settled().sql.sql(comments=False)} {term.family}"
+    return f"{term.settled().sql.sql(comments=False, copy=False)} {term.family}"
 
 
 def _check(group: exp.Expression | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -58,7 +59,7 @@ class OutputResolver:
         self._grouping = grouping
         self._table = table
         self._aggregates: dict[str, Aggregate] = {}
-        self._aliases: Mapping[str, exp.Expression] = {}
+        self.aliases: Mapping[str, exp.Expression] = {}
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
@@ -67,7 +68,7 @@ class OutputResolver:
 
     def with_aliases(self, aliases: Mapping[str, exp.Expression]) -> OutputResolver:
         """Let the names of output columns stand for them from here on, as in HAVING and ORDER BY."""
-        self._aliases = aliases
+        self.aliases = aliases
         return self
 
     def formula(self, node: exp.Expression) -> Formula:
@@ -117,7 +118,7 @@ class OutputResolver:
         return NoisyColumn(list(self._aggregates).index(text))
 
     def _named(self, node: exp.Column) -> Formula:
-        named = None if node.args.get("table") is not None else self._aliases.get(node.name.lower())
+        named = None if node.args.get("table") is not None else self.aliases.get(node.name.lower())
         if named is None:
             self._grouping.check_known(node)
             raise refusals.not_grouped(node, self._table)
@@ -126,18 +127,18 @@ class OutputResolver:
     def _computed(self, node: exp.Expression) -> Formula:
         name = function_name(node)
         if type(node) in _SIGNS:
-            return Arithmetic(_SIGNS[type(node)], (self.formula(node.this), self.formula(node.expression)))
+            return Arithmetic(_SIGNS[type(node)], (self._number(node.this), self._number(node.expression)))
         if name in _FUNCTIONS or name == "Round":
             _check(node, {"this", "decimals"} if name == "Round" else {"this"})
-            return Applied(_FUNCTIONS.get(name, "ROUND"), (self.formula(node.this),), _decimals(node))
+            return Applied(_FUNCTIONS.get(name, "ROUND"), (self._number(node.this),), _decimals(node))
         if name in _PICKS:
             _check(node, {"this", "expressions", "ignore_nulls"})
-            return Picked(_PICKS[name], tuple(self.formula(item) for item in (node.this, *node.expressions)))
+            return Picked(_PICKS[name], tuple(self._number(item) for item in (node.this, *node.expressions)))
         if name == "Cast" and type(node) is exp.Cast and node.to.this.value in ("DOUBLE", "FLOAT", "DECIMAL"):
-            return self.formula(node.this)
+            return self._number(node.this)
         if name == "Nullif":
             same = self._compared("=", node.this, node.expression)
-            return Chosen((same,), (Literal(None), self.formula(node.this)))
+            return Chosen((same,), (Literal(None), self._number(node.this)))
         if name in ("Case", "If"):
             return self._chosen(node)
         raise refusals.in_output(node)
@@ -152,51 +153,74 @@ class OutputResolver:
             tests = tuple(self.test(branch.this) for branch in branches)
         values = [self.formula(branch.args["true"]) for branch in branches]
         last = Literal(None) if default is None else self.formula(default)
+        kinds = {self._kind(value) for value in (*values, last)} - {"null"}
+        if len(kinds) > 1:
+            raise UnsafeQueryError(
+                f"{quoted(node)} mixes types: {' and '.join(sorted(kinds))}.", fix="give all branches one type."
+            )
         return Chosen(tests, (*values, last))
 
     def _compared(self, sign: str, left: exp.Expression, right: exp.Expression) -> Compared:
         sides = self.formula(left), self.formula(right)
-        kinds = [self._grouping.storage(side.index) if isinstance(side, KeyColumn) else None for side in sides]
+        kinds = [self._kind(side) for side in sides]
         first, second = _as_kind(sides[0], kinds[1]), _as_kind(sides[1], kinds[0])
-        if _kind(first, kinds[0]) != _kind(second, kinds[1]):
+        if self._kind(first) != self._kind(second) or "null" in kinds:
             raise UnsafeQueryError(
                 f"{quoted(left)} and {quoted(right)} cannot be compared.",
                 fix="compare like with like: text in single quotes, numbers without quotes, dates as '2026-01-31'.",
             )
         return Compared(sign, first, second)
 
+    def _number(self, node: exp.Expression) -> Formula:
+        """Return a formula that is a number."""
+        formula = self.formula(node)
+        kind = self._kind(formula)
+        if kind not in ("number", "null"):
+            raise UnsafeQueryError(f"{quoted(node)} is a {kind}, not a number.", fix="compute with numbers only.")
+        return formula
+
+    def _kind(self, formula: Formula) -> str:
+        """Return what a formula is: a number, or the type of a value."""
+        match formula:
+            case KeyColumn(index=index):
+                storage = self._grouping.storage(index)
+                return "number" if storage in (StorageType.INTEGER, StorageType.REAL) else storage.value
+            case Literal(value=value):
+                return _literal_kind(value)
+            case Chosen(parts=parts):
+                return next((kind for part in parts if (kind := self._kind(part)) != "null"), "null")
+        return "number"
+
 
 def _literal(node: exp.Expression) -> Literal | None:
     digits = number_text(node)
     if digits is not None:
-        return Literal(exact.number(digits, name=quoted(node)))
+        number = exact.number(digits, name=quoted(node))
+        float(number)
+        return Literal(number)
     match node:
-        case exp.Literal() | exp.Boolean():
+        case exp.Boolean():
+            return Literal(bool(node.this))
+        case exp.Literal():
             return Literal(node.this)
         case exp.Null():
             return Literal(None)
     return None
 
 
-def _as_kind(side: Formula, other: StorageType | None) -> Formula:
+def _as_kind(side: Formula, other: str) -> Formula:
     """Return a text as the date or time that it is compared with."""
-    readers: dict[StorageType, Callable[[str], Any]] = {
-        StorageType.DATE: as_date,
-        StorageType.TIMESTAMP: as_timestamp,
-    }
+    readers: dict[str, Callable[[str], Any]] = {"date": as_date, "timestamp": as_timestamp}
     if isinstance(side, Literal) and isinstance(side.value, str) and other in readers:
         return Literal(readers[other](side.value))
     return side
 
 
-def _kind(side: Formula, storage: StorageType | None) -> str:
-    if storage is not None:
-        numbers = (StorageType.INTEGER, StorageType.REAL)
-        return "number" if storage in numbers else storage.value
-    if not isinstance(side, Literal) or isinstance(side.value, Fraction):
-        return "number"
-    names = {bool: "boolean", str: "text"}
-    return names.get(type(side.value), "timestamp" if hasattr(side.value, "hour") else "date")
+def _literal_kind(value: Any) -> str:  # the value of a literal
+    if value is None:
+        return "null"
+    names = {Fraction: "number", bool: "boolean", str: "text", dt.datetime: "timestamp", dt.date: "date"}
+    return names[type(value)]
 
 
 def _decimals(node: exp.Expression) -> int:

@@ -42,6 +42,8 @@ class Output:
             case Literal():
                 return Estimate.key(self.name, self.formula.values(answers).tolist())
         values = self.formula.values(answers)
+        if not is_numeric(values):
+            return Estimate.key(self.name, values.tolist())
         return Estimate(name=self.name, values=values, error=Derived(self.formula, answers))
 
 

@@ -77,7 +77,7 @@ def in_clause(node: exp.Expression, *, fix: str) -> UnsafeQueryError:
 
 def not_grouped(node: exp.Expression, table: str) -> UnsafeQueryError:
     """Return the error for a column that is neither aggregated nor grouped by."""
-    name = node.sql(comments=False)
+    name = node.sql(comments=False, copy=False)
     return UnsafeQueryError(
         f"{quoted(node)} would show single rows.",
         fix=f"count each of its values, {counting(name, table)}, or aggregate it: AVG({name}).",

@@ -83,7 +83,7 @@ class RowResolver(Resolver):
             return self._truth_term(node)
         digits = number_text(node)
         if digits is not None:
-            return constant(exact.number(digits, name=quoted(node)), exp.Null(), digits)
+            return constant(exact.number(digits, name=quoted(node)), digits)
         found = self.literal(node)
         return self._literal_term(found, node) if found is not None else self.function(node)
 
@@ -136,7 +136,7 @@ class RowResolver(Resolver):
 
     def label(self, node: exp.Expression) -> str:
         """Return how messages call an expression."""
-        return shortened(node.sql(comments=False))
+        return shortened(node.sql(comments=False, copy=False))
 
     def aligned(self, terms: list[Term], node: exp.Expression) -> tuple[list[Operand], Family]:
         """Return terms in one type: texts beside dates are read as dates; NULL is of any type."""

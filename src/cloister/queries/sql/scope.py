@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sqlglot import exp
 
@@ -104,6 +104,13 @@ class Scope:
             return isinstance(node.this, exp.Identifier) and bool(self._places(node, node.this))
         except UnknownColumnError:
             return False
+
+    def place(self, node: Any) -> tuple[str, str] | None:  # a node of any kind
+        """Return the table and the name of the one column that a node is; None for other nodes."""
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            return None
+        places = self._places(node, node.this)
+        return places[0] if len(places) == 1 or (places and places[0][1] in self.shared) else None
 
     def _places(self, node: exp.Column, identifier: exp.Identifier) -> list[tuple[str, str]]:
         """Return where a name occurs; names that are spelled exactly so come before those that differ in case."""

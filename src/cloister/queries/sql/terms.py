@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -22,6 +23,8 @@ __all__ = ["Domain", "Measured", "Term", "unknown_domain"]
 
 MOST_VALUES = 100_000
 """Public domains with more values than this are not listed."""
+
+_SMALLEST_UNIT = Fraction(1, 10**60)
 
 STORAGES = {
     Family.NUMBER: StorageType.INTEGER,
@@ -71,6 +74,7 @@ class Measured:
         limits: its public limits; raises an error with a fix where they are not to be had.
         low: a lower limit that the query states.
         high: an upper limit that the query states.
+        unit: what one step of the stored number is worth.
     """
 
     stored: exp.Expression
@@ -79,6 +83,7 @@ class Measured:
     limits: Callable[[], Limits]
     low: Fraction | None = None
     high: Fraction | None = None
+    unit: Fraction = Fraction(1)
 
     def limited(self, bound: Fraction, *, largest: bool) -> Measured:
         """Return GREATEST (or LEAST) of the number and a bound."""
@@ -90,23 +95,32 @@ class Measured:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the query states no limits."""
-        return self.low is None and self.high is None
+        """Return whether it is as it is stored: the query states no limits, and it is not a number of steps."""
+        return self.low is None and self.high is None and self.unit == 1
 
     def number(self, *, exactly: bool) -> Number:
         """Return the number in fixed point; ``exactly`` keeps whole numbers whole."""
         low, high = self._bounds()
         if low >= high:
             raise same_everywhere(self.label)
-        is_whole = self.storage is StorageType.INTEGER
-        granularity = 1 if exactly and is_whole else None
+        if self.unit != 1:
+            return self._steps(low, high)
+        granularity = 1 if exactly and self.storage is StorageType.INTEGER else None
         return fixed_point(self.stored, self.storage, self.label, bounds=(low, high), granularity=granularity)
+
+    def _steps(self, low: Fraction, high: Fraction) -> Number:
+        """Return a stored number of steps within limits, which are rounded inward to whole steps."""
+        ends = Fraction(math.ceil(low / self.unit)), Fraction(math.floor(high / self.unit))
+        if ends[0] >= ends[1]:
+            raise same_everywhere(self.label)
+        number = fixed_point(self.stored, self.storage, self.label, bounds=ends, granularity=1)
+        return replace(number, unit=self.unit)
 
     def _bounds(self) -> tuple[Fraction, Fraction]:
         known = self.low, self.high
         low, high = known if None not in known else _within(known, self.limits())
         if low is None or high is None:
-            raise unlimited(self.label)
+            raise unlimited(self.label, has_low=low is not None)
         return low, high
 
 
@@ -186,7 +200,12 @@ class Term(Operand):
         """
         if isinstance(self.numeric, Measured):
             return self.numeric.number(exactly=False)
-        return replace(fixed.as_number(self.value, label=self.label), label=self.label)
+        number = replace(fixed.as_number(self.value, label=self.label), label=self.label)
+        if not _SMALLEST_UNIT <= number.unit <= 1 / _SMALLEST_UNIT:
+            raise UnsafeQueryError(
+                f'"{self.label}" has too large or too small a factor.', fix="multiply the aggregate instead."
+            )
+        return number
 
     def settled(self) -> Term:
         """Return the term with limits that the query states applied to its SQL."""
@@ -216,15 +235,23 @@ def _readable(term: Term) -> tuple[exp.Expression, StorageType]:
     return exp.Div(this=exp.Paren(this=exp.Mul(this=steps, expression=times)), expression=over), StorageType.REAL
 
 
-def constant(value: Fraction, sql: exp.Expression, label: str) -> Term:
-    """Return a literal number."""
-    return Term(sql=sql, family=Family.NUMBER, storage=StorageType.INTEGER, label=label, numeric=value)
+def constant(value: Fraction, label: str) -> Term:
+    """Return a number that is the same in every row."""
+    number = fixed.as_number(value, label=label)
+    return Term(
+        sql=number.steps,
+        family=Family.NUMBER,
+        storage=StorageType.INTEGER,
+        label=label,
+        numeric=value,
+        domain=lambda: _range(number),
+    )
 
 
 def computed(value: fixed.Value, label: str, *, domain: Domain | None = None) -> Term:
     """Return the result of arithmetic."""
     if isinstance(value, Fraction):
-        return constant(value, fixed.as_number(value, label=label).steps, label)
+        return constant(value, label)
     number = replace(value, label=label)
     known = (lambda: domain) if domain is not None else (lambda: _range(number))
     return Term(
@@ -261,11 +288,12 @@ def _range(number: Number) -> Domain | None:
     return Domain(steps, tuple(shown(step * number.unit) for step in steps))
 
 
-def unlimited(label: str) -> MissingBoundsError:
+def unlimited(label: str, *, has_low: bool) -> MissingBoundsError:
     """Return the error for a number without public limits."""
+    limited = f"LEAST({label}, 20)" if has_low else f"CLAMP({label}, 0, 100)"
     return MissingBoundsError(
         f'"{label}" has no public limits, and reading them from the data would not be private.',
-        fix=f"state them in the query, such as LEAST({label}, 20) or CLAMP({label}, 0, 20), or in the schema.",
+        fix=f"state limits that are known without looking: {limited} in the query, or the bounds in the schema.",
     )
 
 
