@@ -16,7 +16,8 @@ from benchmarks import harness, query_data
 
 _ROOT = str(Path(__file__).parents[1])
 _CODE = """
-import sys
+import sys, warnings
+warnings.simplefilter("ignore")
 sys.path.insert(0, {root!r})
 from benchmarks.peers import {module} as tool
 from benchmarks.usage import report
