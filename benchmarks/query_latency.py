@@ -1,7 +1,7 @@
 """A grouped query on a small table that was asked before: the table has the size of Adult, and the tool is warm.
 
-Every tool holds the rows as it likes best and is asked the same again at a slightly different epsilon, so that no
-answer comes from a cache; CPU seconds are the median.
+Every tool holds the rows as it likes best and is asked the same again at the same epsilon, each time for a new price:
+no answer comes from a cache. CPU milliseconds are medians.
 """
 
 from __future__ import annotations

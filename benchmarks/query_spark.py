@@ -24,6 +24,8 @@ REPEATS = 7
 WARM_UP = 3
 TARGET = 1.3
 
+Times = Callable[[], tuple[float, float]]
+
 
 def main(rows: int = ROWS, groups: int = GROUPS, repeats: int = REPEATS) -> list[dict[str, Any]]:
     """Return wall and CPU seconds of both."""
@@ -32,7 +34,7 @@ def main(rows: int = ROWS, groups: int = GROUPS, repeats: int = REPEATS) -> list
         query_data.write_table(path, rows=rows, groups=groups)
         frame = session.read.parquet(str(path))
         frame.createOrReplaceTempView("data")
-        plain = _times(lambda _: session.sql(ours.SQL).toPandas())
+        plain = _times(lambda: session.sql(ours.SQL).toPandas())
         by_row, by_person = (_private(frame, groups, limit) for limit in (None, LIMIT))
         return [
             *_compared("row unit", by_row, plain, repeats, target=TARGET),
@@ -40,15 +42,15 @@ def main(rows: int = ROWS, groups: int = GROUPS, repeats: int = REPEATS) -> list
         ]
 
 
-def _private(frame: Any, groups: int, limit: int | None) -> Callable[[float], tuple[float, float]]:
-    private = ours.private_table(frame, groups=groups, limit=limit)
-    return _times(lambda epsilon: ours.answers(private, epsilon=epsilon))
+def _private(frame: Any, groups: int, limit: int | None) -> Times:
+    ask = ours.prepare(frame, groups=groups, limit=limit)
+    return _times(lambda: ask(1.0))
 
 
-def _times(ask: Callable[[float], object]) -> Callable[[float], tuple[float, float]]:
-    def timed(epsilon: float) -> tuple[float, float]:
+def _times(ask: Callable[[], object]) -> Times:
+    def timed() -> tuple[float, float]:
         wall, cpu = time.perf_counter(), cpu_seconds()
-        ask(epsilon)
+        ask()
         return time.perf_counter() - wall, cpu_seconds() - cpu
 
     return timed
@@ -56,13 +58,13 @@ def _times(ask: Callable[[float], object]) -> Callable[[float], tuple[float, flo
 
 def _compared(
     name: str,
-    mine: Callable[[float], tuple[float, float]],
-    plain: Callable[[float], tuple[float, float]],
+    mine: Times,
+    plain: Times,
     repeats: int,
     *,
     target: float | None,
 ) -> list[dict[str, Any]]:
-    pairs = [(mine(1 + turn / 1024), plain(1)) for turn in range(WARM_UP + repeats)][WARM_UP:]
+    pairs = [(mine(), plain()) for _ in range(WARM_UP + repeats)][WARM_UP:]
     rows: list[dict[str, Any]] = []
     for place, unit in enumerate(("wall s", "CPU s")):
         ours_, theirs = (statistics.median(pair[side][place] for pair in pairs) for side in (0, 1))

