@@ -90,7 +90,7 @@ class ExactCore:
             rows,
             limit=self._reach.rows,
             looked_at=looked_at,
-            first_by=self._contribution.order,
+            first_by=self._contribution.order if rows.source == self._engine.source() else None,
             sample=self._contribution.bounding == "sample",
         )
 

@@ -37,6 +37,7 @@ __all__ = ["Design", "Measurement", "Ranking", "design"]
 
 ROWS = Component("rows")
 UNITS = Component("units")
+_LARGEST_SQUARE = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +238,11 @@ def _rank_sensitivity(aggregate: Quantile | Extreme, reach: Reach, *, cells: boo
 
 
 def _check(aggregates: list[Aggregate], contribution: Contribution, *, selects: bool) -> None:
+    if max(map(_largest, aggregates)) > _LARGEST_SQUARE:
+        raise UnsafeQueryError(
+            "The squares of these numbers could become too large to be computed exactly.",
+            fix="narrow the numbers, such as LEAST(x, 1000), or round them: ROUND(x, -3).",
+        )
     if not selects:
         return
     unanswered = [item for item in aggregates if isinstance(item, Quantile | Extreme | CountDistinct)]
