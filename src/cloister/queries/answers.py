@@ -81,6 +81,11 @@ class Answer(Result):
         """Return the half-width that covers the error with a probability; NaN where no half-width applies."""
         return float(self.error.margins(confidence)[0])
 
+    @property
+    def standard_deviation(self) -> float:
+        """Return the standard deviation of the noise, to first order; NaN where it is not known."""
+        return float(self.error.deviations()[0])
+
     def interval(self, confidence: object = 0.95) -> tuple[float, float]:
         """Return (low, high)."""
         margin = self.margin(confidence)

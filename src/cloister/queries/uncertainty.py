@@ -35,6 +35,10 @@ class Uncertainty(Protocol):
         """Return the half-width for each answer; infinite where nothing is known, NaN where it has no meaning."""
         ...
 
+    def deviations(self) -> Floats:
+        """Return the standard deviation of each answer, to first order; NaN where it is not known."""
+        ...
+
     def take(self, rows: NDArray[np.int64]) -> Uncertainty:
         """Return the error of some of the answers, in an order."""
         ...
@@ -111,6 +115,10 @@ class Linear:
         inside = float(validation.check_confidence(confidence))
         return np.full(self.size, half_width(self.noises, inside) + self.rounding)
 
+    def deviations(self) -> Floats:
+        """Return the standard deviation of the noise."""
+        return np.full(self.size, deviation(self.noises))
+
     def take(self, rows: NDArray[np.int64]) -> Linear:
         """Return the error of some of the answers."""
         return Linear(self.noises, len(rows), self.rounding)
@@ -132,6 +140,12 @@ class Ratio:
         shown = ratio(self.totals, self.counts, self.reach)
         low, high = (self._end(shown, sign, inside) for sign in (-1, 1))
         return np.maximum(high - shown, shown - low)
+
+    def deviations(self) -> Floats:
+        """Return the standard deviation of each ratio, to first order."""
+        shown = ratio(self.totals, self.counts, self.reach)
+        spread = np.hypot(deviation(self.total), shown * deviation(self.count))
+        return np.where(self.counts > 1, spread / np.maximum(self.counts, 1), self.reach)
 
     def take(self, rows: NDArray[np.int64]) -> Ratio:
         """Return the error of some of the answers."""
@@ -182,6 +196,10 @@ class Moments:
         worst = math.sqrt(self.largest) if self.root else self.largest
         return np.where(self.counts - count < 1, np.maximum(worst - shown, shown), away)
 
+    def deviations(self) -> Floats:
+        """Return NaN for each answer: the margin is a bound, not a multiple of a deviation."""
+        return np.full(len(self.counts), np.nan)
+
     def take(self, rows: NDArray[np.int64]) -> Moments:
         """Return the error of some of the answers."""
         counts, totals, squares = (part[rows] for part in (self.counts, self.totals, self.squares))
@@ -208,6 +226,10 @@ class Exactly:
         validation.check_confidence(confidence)
         return np.zeros(self.size)
 
+    def deviations(self) -> Floats:
+        """Return zeros."""
+        return np.zeros(self.size)
+
     def take(self, rows: NDArray[np.int64]) -> Exactly:
         """Return the error of some of the answers."""
         return Exactly(len(rows))
@@ -225,6 +247,10 @@ class Unknown:
         validation.check_confidence(confidence)
         return np.full(self.size, np.nan)
 
+    def deviations(self) -> Floats:
+        """Return NaN for each answer."""
+        return np.full(self.size, np.nan)
+
     def take(self, rows: NDArray[np.int64]) -> Unknown:
         """Return the error of some of the answers."""
         return Unknown(len(rows), self.words)
@@ -235,6 +261,11 @@ def ratio(totals: Floats, counts: Floats, reach: float) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = totals / counts
     return np.where(counts < 1, 0.0, np.clip(np.nan_to_num(quotient), -reach, reach))
+
+
+def deviation(noises: tuple[Noise, ...]) -> float:
+    """Return the standard deviation of a sum of independent noises."""
+    return math.sqrt(sum(noise.deviation**2 for noise in noises))
 
 
 def joined(noises: Sequence[tuple[Noise, ...]]) -> tuple[Noise, ...]:

@@ -300,6 +300,10 @@ class Derived:
             width = np.maximum(high - values, values - low)
         return np.where(np.isinf(low) | np.isinf(high), np.inf, width)
 
+    def deviations(self) -> NDArray[np.float64]:
+        """Return NaN for each answer: the margin is a bound, not a multiple of a deviation."""
+        return np.full_like(self.margins(), np.nan)
+
     def take(self, rows: NDArray[np.int64]) -> Derived:
         """Return the error of some of the rows."""
         return Derived(self.formula, self.answers.take(rows))
