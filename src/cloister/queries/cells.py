@@ -107,23 +107,31 @@ def _codes(result: pa.Table, keys: Sequence[Key], sizes: Sequence[int]) -> tuple
     known = np.ones(result.num_rows, dtype=bool)
     cell = np.zeros(result.num_rows, dtype=np.int64)
     for number, (key, size) in enumerate(zip(keys, sizes, strict=True)):
-        column = result.column(f"k{number}").combine_chunks()
+        column = _key_column(result, number)
         codes = pc.fill_null(pc.index_in(column, value_set=pa.array(key.values, column.type)), -1).to_numpy()
         known &= codes >= 0
         cell = cell * size + codes
     return known, cell[known]
 
 
+def _key_column(result: pa.Table, number: int) -> pa.Array:
+    """Return a column of keys with one zero: which of two equal zeros stands for a group is up to a single row."""
+    column = result.column(f"k{number}").combine_chunks()
+    return pc.add(column, 0.0) if pa.types.is_floating(column.type) else column
+
+
 def occurring_cells(result: pa.Table, keys: Sequence[Key], components: Sequence[Component]) -> Cells:
     """Return the groups that occur, sorted by key; public keys among them only with their public values."""
     keep = np.ones(result.num_rows, dtype=bool)
     for number, key in enumerate(keys):
-        column = result.column(f"k{number}").combine_chunks()
+        column = _key_column(result, number)
         keep &= ~pc.is_null(column).to_numpy(zero_copy_only=False)
         if key.values is not None:
             found = pc.is_in(column, value_set=pa.array(key.values, column.type))
             keep &= found.to_numpy(zero_copy_only=False)
     kept = result.filter(pa.array(keep))
+    for number in range(len(keys)):
+        kept = kept.set_column(number, f"k{number}", _key_column(kept, number))
     order = pc.sort_indices(kept, [(f"k{number}", "ascending") for number in range(len(keys))])
     kept = kept.take(order)
     shown = tuple(_shown_values(kept.column(f"k{number}"), key) for number, key in enumerate(keys))

@@ -16,7 +16,6 @@ that person's weight only: at most ``limit`` in all, at most ``per_group`` in on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 from sqlglot import exp
 
@@ -62,16 +61,12 @@ class Reach:
     def sums(self, low: int, high: int, *, cells: bool) -> tuple[int, int]:
         """Return the L1 and squared L2 sensitivity of weighted sums of numbers from low to high (0 if missing)."""
         largest = max(abs(low), abs(high), 1)
+        apart = max(max(high, 0) - min(low, 0), 1)
         if self.moves and not cells:
-            apart = max(high, 0) - min(low, 0)
-            return max(apart, 1), max(apart, 1) ** 2
+            return apart, apart**2
         l1, squared = self.histogram(cells=cells)
-        return l1 * largest, squared * largest**2
-
-    def rank(self, *, fraction: Fraction | None) -> Fraction:
-        """Return by how much the score of a rank moves when a unit comes or goes."""
-        total = Fraction(self.rows * self.scale)
-        return total if fraction is None else max(fraction, 1 - fraction) * total
+        stays = apart**2 if self.moves else 0
+        return l1 * largest, max(squared * largest**2, stays)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +93,7 @@ class Contribution:
     order: exp.Expression | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
         validation.check_choice(self.bounding, name="bounding", allowed=BOUNDINGS)
         for name in ("limit", "per_group", "groups"):
             given = getattr(self, name)

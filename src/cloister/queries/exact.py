@@ -74,35 +74,44 @@ class ExactCore:
         return public_cells(self._plain(rows, [part], keys), keys, [part]).numbers[part]
 
     def ranks(self, number: Number) -> list[Ranked]:
-        """Return, for each public group, the weight at each position of a number."""
+        """Return, for each public group, the weight at each position of a number.
+
+        Ranks are kept to the limit of a person, not to one per group, which would not make them move less.
+        """
         position = Key(name="position", group=number.steps, type=StorageType.INTEGER, values=None)
         keys = (*self._question.keys, position)
-        result = self._run([Component("rows")], keys=keys)
-        return ranked_cells(result, self._question.keys)
+        rows = self._rows([key.group for key in keys])
+        plan = self._weighted if self._reach.is_weighted else self._plain
+        return ranked_cells(plan(rows, [Component("rows")], keys), self._question.keys)
+
+    @property
+    def _caps_groups(self) -> bool:
+        return self._reach.per_group < self._reach.rows
 
     @property
     def _drops_rows(self) -> bool:
         known = self._question.rows.rows_per_person
         return self._contribution.bounding != "weight" and (known is None or known > self._reach.rows)
 
-    def _bounded(self, rows: Rows, looked_at: Sequence[exp.Expression]) -> Rows:
+    def _rows(self, looked_at: Sequence[exp.Expression]) -> Rows:
+        """Return the rows, of which a person has no more than the limit if the others are dropped."""
+        rows = self._question.rows
+        if rows.person is None or not self._drops_rows:
+            return rows
         return bounded_rows(
             rows,
             limit=self._reach.rows,
-            looked_at=looked_at,
+            looked_at=list(dict.fromkeys(looked_at)),
             first_by=self._contribution.order if rows.source == self._engine.source() else None,
             sample=self._contribution.bounding == "sample",
         )
 
     # Plans -----------------------------------------------------------------------------------------------------------
 
-    def _run(self, components: Sequence[Component], keys: tuple[Key, ...] | None = None) -> pa.Table:
-        keys = self._question.keys if keys is None else keys
-        rows = self._question.rows
-        if rows.person is not None and self._drops_rows:
-            looked_at = [key.group for key in keys] + [part.of for part in components if part.of is not None]
-            rows = self._bounded(rows, looked_at)
-        nested = is_private(self._question.keys) or self._reach.per_group < self._reach.rows
+    def _run(self, components: Sequence[Component]) -> pa.Table:
+        keys = self._question.keys
+        rows = self._rows([key.group for key in keys] + [part.of for part in components if part.of is not None])
+        nested = is_private(keys) or self._caps_groups
         nested = nested or any(part.kind == "units" for part in components)
         if rows.person is not None and nested:
             return self._nested(rows, components, keys)
@@ -114,7 +123,7 @@ class ExactCore:
         """Run one grouped query over the rows."""
         sums = [self._sum(part, _contribution_of(part)) for part in components]
         query = exp.select(*_named("k", [key.group for key in keys]), *_named("m", sums)).from_(rows.source)
-        query = _where(query, rows)
+        query = _of_persons(_where(query, rows), rows)
         if keys:
             query = query.group_by(*(key.group.copy() for key in keys))
         return self._engine.execute(query, self._schema(keys, components))
@@ -177,7 +186,7 @@ class ExactCore:
             _as(exp.Count(this=exp.Star()), "n"),
             *_named("m", sums),
         ).from_(rows.source)
-        query = _where(query, rows).where(_present(rows.person))
+        query = _of_persons(_where(query, rows), rows)
         return query.group_by(_copied(rows.person), *(key.group.copy() for key in keys))
 
     def _kept_groups(self, per_group: exp.Select, keys: tuple[Key, ...]) -> exp.Select:
@@ -194,7 +203,8 @@ class ExactCore:
         return exp.select("*").from_(ranked.subquery("ranked")).where(limit)
 
     def _per_person(self, kept: exp.Select) -> exp.Select:
-        capped = exp.Sum(this=_least(_column("kept", "n"), self._reach.per_group))
+        number = _column("kept", "n")
+        capped = exp.Sum(this=_least(number, self._reach.per_group) if self._caps_groups else number)
         query = exp.select(
             _as(_column("kept", "person"), "person"),
             _as(exp.cast(capped, "BIGINT"), "r"),
@@ -206,27 +216,24 @@ class ExactCore:
         """Return the weight of one row of a person in a group, and the weight of a person in a group."""
         reach = self._reach
         n, r, g = _column("parts", "n"), _column("persons", "r"), _column("persons", "g")
-        scale, rows, groups = (literal(item, StorageType.INTEGER) for item in (reach.scale, reach.rows, reach.groups))
-        full = exp.And(
-            this=exp.LTE(this=n.copy(), expression=literal(reach.per_group, StorageType.INTEGER)),
-            expression=exp.LTE(this=r.copy(), expression=rows.copy()),
-        )
-        # One of the two factors is exact in each case, so that whole division happens once.
-        kept = exp.Mul(
-            this=exp.Mul(this=scale.copy(), expression=_least(n, reach.per_group)), expression=_least(r, reach.rows)
-        )
-        scaled = _whole_division(kept, exp.Mul(this=n.copy(), expression=r.copy()))
-        weight = exp.Case().when(full, scale.copy()).else_(scaled)
+        scale, groups = (literal(item, StorageType.INTEGER) for item in (reach.scale, reach.groups))
+        # One division for both limits, so that rounding down happens once.
+        kept = exp.Mul(this=scale.copy(), expression=_least(r, reach.rows))
+        among: exp.Expression = r
+        if self._caps_groups:
+            kept = exp.Mul(this=kept, expression=_least(n, reach.per_group))
+            among = exp.Mul(this=r.copy(), expression=n.copy())
+        weight = _whole_division(kept, among)
         few = exp.LTE(this=g.copy(), expression=groups.copy())
         fewer = _whole_division(exp.Mul(this=scale.copy(), expression=groups.copy()), g.copy())
-        return exp.paren(weight), exp.Case().when(few, scale.copy()).else_(fewer)
+        return weight, exp.Case().when(few, scale.copy()).else_(fewer)
 
     def _run_distinct(self, part: Component) -> pa.Table:
         """Count different values, each person bringing at most its limit of different (group, value) pairs."""
         rows, keys = self._question.rows, self._question.keys
         pair = [key.group for key in keys] + [part.of]
         distinct = exp.select(_as(rows.person, "person"), *_named("k", pair)).from_(rows.source)
-        distinct = _where(distinct, rows).where(_present(rows.person)).where(_present(part.of)).distinct()
+        distinct = _of_persons(_where(distinct, rows), rows).where(_present(part.of)).distinct()
         columns = [_column("pairs", f"k{number}") for number in range(len(pair))]
         order = exp.Order(expressions=[exp.Ordered(this=column) for column in columns])
         rank = exp.Window(this=exp.RowNumber(), partition_by=[_column("pairs", "person")], order=order)
@@ -302,7 +309,7 @@ def _inner(rows: Rows, keys: Sequence[Key], values: Sequence[exp.Expression]) ->
     query = exp.select(
         _as(rows.person, "person"), *_named("k", [key.group for key in keys]), *_named("x", list(values))
     ).from_(rows.source)
-    return _where(query, rows).where(_present(rows.person))
+    return _of_persons(_where(query, rows), rows)
 
 
 def _whole_division(numerator: exp.Expression, denominator: exp.Expression) -> exp.Expression:
@@ -317,6 +324,11 @@ def _least(column: exp.Expression, most: int) -> exp.Expression:
 
 def _where(query: exp.Select, rows: Rows) -> exp.Select:
     return query if rows.condition is None else query.where(rows.condition.copy())
+
+
+def _of_persons(query: exp.Select, rows: Rows) -> exp.Select:
+    """Leave out rows that are about nobody, where persons are the unit."""
+    return query if rows.person is None else query.where(_present(rows.person))
 
 
 def _present(column: exp.Expression | None) -> exp.Expression:

@@ -1,0 +1,183 @@
+"""Neighboring tables through the noiseless core: how far every measurement and every rank score really moves.
+
+`check_neighbors` compares, in whole numbers and without any tolerance, what the engine computes for a table and for
+each of its neighbors with what the design of the question declares.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from cloister.data.engines.duckdb import DuckDBEngine
+from cloister.data.table import Table
+from cloister.queries import measurements
+from cloister.queries.cells import Ranked
+from cloister.queries.contribution import Contribution
+from cloister.queries.exact import ExactCore
+from cloister.queries.measurements import Design
+from cloister.queries.question import Quantile, Question
+
+_NATIVE = {
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.string(): "varchar",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp",
+}
+_NUMBERS = itertools.count()
+_CONNECTIONS: list[duckdb.DuckDBPyConnection] = []
+
+
+class SensitivityExceeded(AssertionError):
+    """Neighbors are farther apart than a design declares."""
+
+
+def fast_table(rows: pa.Table, *, schema: Any = None) -> Table:
+    """Return a table in one shared DuckDB, which is much faster to open than a database of its own."""
+    if not _CONNECTIONS:
+        _CONNECTIONS.append(duckdb.connect(":memory:", config={"threads": 1}))
+    connection, name = _CONNECTIONS[0], f"rows_{next(_NUMBERS)}"
+    renamed = rows.rename_columns([f"c{place}" for place in range(rows.num_columns)])
+    connection.register(name, renamed)
+    engine = DuckDBEngine(
+        lambda sql: connection.sql(sql).to_arrow_table(),
+        exp.to_table(name),
+        names=rows.column_names,
+        native_types=[_NATIVE[field.type] for field in rows.schema],
+    )
+    return Table(engine, schema=schema)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The noiseless numbers of a question on one table."""
+
+    design: Design
+    vectors: dict[str, dict[Any, int]]
+    ranks: tuple[list[Ranked], ...]
+
+
+QuestionOf = Callable[[Table], Question]
+Designer = Callable[[Question, Contribution], Design]
+
+
+def observe(
+    question_of: QuestionOf, contribution: Contribution, table: Table, designer: Designer = measurements.design
+) -> Observed:
+    question = question_of(table)
+    found = designer(question, contribution)
+    core = ExactCore(question, contribution, found.reach)
+    vectors: dict[str, dict[Any, int]] = {}
+    if found.measurements:
+        cells = core.cells(found.components)
+        groups = list(zip(*cells.shown, strict=True)) if cells.shown else list(range(cells.size))
+        for name, measurement in found.measurements.items():
+            exact = measurement.vector(cells)
+            vectors[name] = {
+                (part, group): int(number)
+                for part, row in enumerate(exact)
+                for group, number in zip(groups, row, strict=True)
+            }
+    return Observed(found, vectors, tuple(core.ranks(item.number) for item in found.rankings))
+
+
+def check_neighbors(
+    question_of: QuestionOf,
+    contribution: Contribution,
+    table: Table,
+    neighbors: Iterable[Table],
+    *,
+    designer: Designer = measurements.design,
+) -> int:
+    """Raise unless every neighbor is within the declared sensitivities; return how many were compared."""
+    first = observe(question_of, contribution, table, designer)
+    number = 0
+    for number, neighbor in enumerate(neighbors, start=1):
+        compare(first, observe(question_of, contribution, neighbor, designer))
+    return number
+
+
+def compare(first: Observed, second: Observed) -> None:
+    """Raise unless two observations are within the sensitivities that the first one's design declares."""
+    for name, measurement in first.design.measurements.items():
+        one, two = first.vectors[name], second.vectors[name]
+        moved = [two.get(place, 0) - one.get(place, 0) for place in one.keys() | two.keys()]
+        l1, squared = sum(map(abs, moved)), sum(step**2 for step in moved)
+        if l1 > measurement.l1 or squared > measurement.squared_l2:
+            raise SensitivityExceeded(
+                f"{name}: moved by {l1} (L1) and {squared} (squared L2), declared are {measurement.l1} and "
+                f"{measurement.squared_l2}"
+            )
+    for place, ranking in enumerate(first.design.rankings):
+        moved_scores = score_moves(first, second, place)
+        if moved_scores > ranking.sensitivity:
+            raise SensitivityExceeded(f"ranks moved by {moved_scores}, declared is {ranking.sensitivity}")
+    if first.design.selects_keys:
+        _compare_chosen_groups(first, second)
+
+
+def score_moves(first: Observed, second: Observed, place: int) -> Fraction:
+    """Return the largest move of any score in each group, summed over the groups, for the worst of several offsets."""
+    aggregate = first.design.rankings[place].aggregate
+    scale = first.design.reach.scale
+    if isinstance(aggregate, Quantile):
+        targets = [(aggregate.q, Fraction(0))]
+    elif aggregate.largest:
+        targets = [(Fraction(1), Fraction(-offset * scale)) for offset in (0, 1, 3)]
+    else:
+        targets = [(Fraction(0), Fraction(offset * scale)) for offset in (0, 1, 3)]
+    low, high = aggregate.of.low, aggregate.of.high
+    return max(
+        sum(
+            (_largest_move(one, two, low, high, target) for one, two in zip(*_pair(first, second, place), strict=True)),
+            Fraction(0),
+        )
+        for target in targets
+    )
+
+
+def _pair(first: Observed, second: Observed, place: int) -> tuple[list[Ranked], list[Ranked]]:
+    return first.ranks[place], second.ranks[place]
+
+
+def _largest_move(one: Ranked, two: Ranked, low: int, high: int, target: tuple[Fraction, Fraction]) -> Fraction:
+    used = {int(position) for item in (one, two) for position in item.positions}
+    points = {point for position in used for point in (position - 1, position, position + 1)} | {low, high}
+    inside = [point for point in points if low <= point <= high]
+    return max(abs(_score(one, point, target) - _score(two, point, target)) for point in inside)
+
+
+def _score(ranked: Ranked, point: int, target: tuple[Fraction, Fraction]) -> Fraction:
+    pairs = [(int(at), int(weight)) for at, weight in zip(ranked.positions, ranked.weights, strict=True)]
+    wanted = target[0] * sum(weight for _, weight in pairs) + target[1]
+    below = sum(weight for at, weight in pairs if at < point)
+    upto = sum(weight for at, weight in pairs if at <= point)
+    return -max(Fraction(0), below - wanted, wanted - upto)
+
+
+def _compare_chosen_groups(first: Observed, second: Observed) -> None:
+    """Raise if a unit is alone in more groups than it may be, or weighs more than one unit there."""
+    name = "units" if "units" in first.vectors else "rows"
+    one, two = first.vectors[name], second.vectors[name]
+    alone = one.keys() ^ two.keys()
+    heaviest = max((abs({**one, **two}[place]) for place in alone), default=0)
+    if len(alone) > first.design.reach.groups or heaviest > first.design.reach.scale:
+        raise SensitivityExceeded(f"a unit is alone in {len(alone)} groups, with a weight of {heaviest}")
+
+
+def without_rows(rows: pa.Table, places: Sequence[int]) -> pa.Table:
+    kept = [place for place in range(rows.num_rows) if place not in set(places)]
+    return rows.take(pa.array(kept, pa.int64()))
+
+
+def with_rows(rows: pa.Table, more: Sequence[dict[str, Any]]) -> pa.Table:
+    return pa.concat_tables([rows, pa.Table.from_pylist(list(more), schema=rows.schema)])
