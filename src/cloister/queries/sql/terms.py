@@ -93,6 +93,10 @@ class Measured:
         low = None if self.low is None else min(self.low, bound)
         return replace(self, high=bound if self.high is None else min(self.high, bound), low=low)
 
+    def can_be(self, bound: Fraction) -> bool:
+        """Return whether a number of this type can equal a bound, so that it is not rounded away."""
+        return self.storage is StorageType.REAL or (bound / self.unit).denominator == 1
+
     @property
     def is_plain(self) -> bool:
         """Return whether it is as it is stored: the query states no limits, and it is not a number of steps."""
