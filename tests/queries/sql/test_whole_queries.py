@@ -53,8 +53,8 @@ QUERIES = [
     "SELECT COUNT(*) AS n, SUM(age) AS s, AVG(age) AS a, MIN(age) AS low, MAX(age) AS high FROM data",
     "SELECT sex, COUNT(*) AS n FROM data WHERE sex IS NOT NULL GROUP BY sex ORDER BY sex",
     (
-        "SELECT sex, COUNT(age) AS n, AVG(cost) AS c FROM data WHERE sex IN ('F', 'M') GROUP BY sex HAVING COUNT(*) > 4 "
-        "ORDER BY n DESC, sex"
+        "SELECT sex, COUNT(age) AS n, AVG(cost) AS c FROM data WHERE sex IN ('F', 'M') GROUP BY sex "
+        "HAVING COUNT(*) > 4 ORDER BY n DESC, sex"
     ),
     (
         "SELECT sex, urgent, SUM(cost) AS s FROM data WHERE sex IS NOT NULL AND urgent IS NOT NULL GROUP BY 1, 2 "
@@ -110,6 +110,15 @@ QUERIES = [
     ),
     "SELECT COUNT(*) AS n FROM (SELECT DISTINCT patient_id, sex FROM data WHERE sex IS NOT NULL) AS p",
     "SELECT COUNT(DISTINCT patient_id) AS n FROM data WHERE cost > 10",
+    (
+        "SELECT COUNT(*) AS n, SUM(one) AS s, COUNT(one) AS c, SUM(COALESCE(one, 3)) AS t FROM data LEFT JOIN "
+        "(SELECT patient_id, 1 AS one FROM data WHERE age > 40 GROUP BY patient_id) AS p "
+        "ON data.patient_id = p.patient_id"
+    ),
+    (
+        "SELECT COUNT(*) AS n, COUNT(old) AS c, SUM(CASE WHEN old THEN 1 ELSE 0 END) AS s FROM data AS a LEFT JOIN "
+        "(SELECT patient_id, age IS NULL OR age > 100 AS old FROM data WHERE cost > 5) AS b USING (patient_id)"
+    ),
     (
         "SELECT sex, AVG(LEAST(p.visits, 10)) AS v FROM data JOIN (SELECT patient_id, COUNT(*) AS visits FROM data "
         "GROUP BY patient_id) AS p ON data.patient_id = p.patient_id WHERE sex IS NOT NULL GROUP BY sex ORDER BY sex"

@@ -166,9 +166,13 @@ class Term(Operand):
     is_ordered: bool = True
 
     def rewritten(self, change: Change) -> Term:
-        """Return the same term over other SQL."""
+        """Return the same term over other SQL; a constant that the change can make missing is one no longer."""
         numeric = self.numeric
-        if isinstance(numeric, Number):
+        if isinstance(numeric, Fraction):
+            number = fixed.as_number(numeric, label=self.label)
+            steps = change(number.steps)
+            numeric = numeric if steps == number.steps else replace(number, steps=steps)
+        elif isinstance(numeric, Number):
             numeric = replace(numeric, steps=change(numeric.steps))
         elif isinstance(numeric, Measured):
             numeric = replace(numeric, stored=change(numeric.stored))
