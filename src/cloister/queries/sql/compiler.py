@@ -20,7 +20,7 @@ from cloister.queries.sql.formulas import Test
 from cloister.queries.sql.functions import FullResolver
 from cloister.queries.sql.grouping import Grouping, position
 from cloister.queries.sql.outputs import OutputResolver
-from cloister.queries.sql.parsing import clause, parse_select
+from cloister.queries.sql.parsing import clause, output_name, parse_select
 from cloister.queries.sql.presentation import Output, Presentation, SortKey
 from cloister.queries.sql.scope import Relation
 from cloister.queries.sql.size import Sizes
@@ -121,7 +121,7 @@ def _names(nodes: list[exp.Expression]) -> list[str]:
     """Return the names of the output columns, each once."""
     names: list[str] = []
     for node in nodes:
-        name = node.alias_or_name or shortened(node.sql(comments=False, copy=False))
+        name = output_name(node)
         number = 2
         unique = name
         while unique in names:

@@ -150,11 +150,11 @@ def _clamp(resolver: RowResolver, node: exp.Anonymous) -> Term:
 
 def _extreme(resolver: RowResolver, nodes: list[exp.Expression], node: exp.Expression, *, largest: bool) -> Term:
     terms = [resolver.term(item) for item in nodes]
-    stored = [term for term in terms if isinstance(term.numeric, Measured)]
+    others = [term for term in terms if not isinstance(term.numeric, Fraction)]
     constants = [term.numeric for term in terms if isinstance(term.numeric, Fraction)]
-    if len(stored) == 1 and constants and len(stored) + len(constants) == len(terms):
+    if len(others) == 1 and constants:
         bound = max(constants) if largest else min(constants)
-        return _limited(stored[0], bound, resolver.label(node), largest=largest)
+        return _limited(others[0], bound, resolver.label(node), largest=largest)
     for term in terms:
         if term.family is not Family.NUMBER:
             raise not_a_number(term.label, term.family)
@@ -162,8 +162,8 @@ def _extreme(resolver: RowResolver, nodes: list[exp.Expression], node: exp.Expre
 
 
 def _limited(term: Term, bound: Fraction, label: str, *, largest: bool) -> Term:
-    """Return a number within a limit; that of a stored number becomes its public limit."""
-    if not isinstance(term.numeric, Measured):
+    """Return a number within a limit; that of a stored number, if it can have that value, becomes its public limit."""
+    if not isinstance(term.numeric, Measured) or not term.numeric.can_be(bound):
         if term.family is not Family.NUMBER:
             raise not_a_number(term.label, term.family)
         return computed(fixed.extreme([term.value, bound], largest=largest), label)

@@ -11,7 +11,7 @@ from cloister.data.engines.predicates import LONGEST, check_size, shortened
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeQueryError
 from cloister.queries.sql import refusals
 
-__all__ = ["check_clauses", "clause", "parse_select"]
+__all__ = ["check_clauses", "clause", "output_name", "parse_select"]
 
 _DEEPEST = 100
 _EXAMPLE = "SELECT COUNT(*) AS n FROM data"
@@ -64,6 +64,12 @@ def parse_select(text: str) -> exp.Select:
 def clause(select: exp.Expression, name: str) -> exp.Expression | None:
     """Return a clause, whichever way the installed parser spells its name."""
     return select.args.get(name) or select.args.get(f"{name}_")
+
+
+def output_name(node: exp.Expression) -> str:
+    """Return what an output column is called: its alias, its own name, or its text."""
+    name = node.alias_or_name if isinstance(node, exp.Alias | exp.Column) else ""
+    return name or shortened(node.sql(comments=False, copy=False))
 
 
 def check_clauses(select: exp.Select) -> None:

@@ -21,6 +21,7 @@ from cloister.queries.sql import fixed, refusals
 from cloister.queries.sql.aggregates import is_aggregate
 from cloister.queries.sql.functions import FullResolver
 from cloister.queries.sql.grouping import Grouping
+from cloister.queries.sql.parsing import output_name
 from cloister.queries.sql.rows import function_name
 from cloister.queries.sql.scope import Columns, Relation, both
 from cloister.queries.sql.terms import Measured, Term, computed, stored
@@ -100,7 +101,7 @@ class _PersonResolver(FullResolver):
         columns: dict[str, Callable[[], Term]] = {}
         for node in nodes:
             term = self.term(node.this if isinstance(node, exp.Alias) else node)
-            name = node.alias_or_name or term.label
+            name = output_name(node)
             if name in columns:
                 raise UnsafeQueryError(f'A subquery has two columns "{name}".', fix="name one of them with AS.")
             columns[name] = _always(term)

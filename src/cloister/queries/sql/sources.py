@@ -13,7 +13,7 @@ from cloister.errors import UnsafeQueryError
 from cloister.queries.catalog import Catalog
 from cloister.queries.sql.functions import FullResolver
 from cloister.queries.sql.joins import Joiner
-from cloister.queries.sql.parsing import check_clauses, clause
+from cloister.queries.sql.parsing import check_clauses, clause, output_name
 from cloister.queries.sql.persons import is_grouped, person_relation
 from cloister.queries.sql.public import PublicTable
 from cloister.queries.sql.scope import Columns, Relation, Scope, no_table
@@ -140,7 +140,7 @@ class Sources:
             return {name: make for columns in resolver.scope.tables.values() for name, make in columns.items()}
         term = resolver.term(node.this if isinstance(node, exp.Alias) else node)
         self.sizes.check(term.sql)
-        return {node.alias_or_name or term.label: lambda: term}
+        return {output_name(node): lambda: term}
 
     def _fix(self) -> str:
         return f"name a table ({', '.join(self._catalog.private)}), or put a subquery in parentheses."

@@ -93,6 +93,10 @@ class Measured:
         low = None if self.low is None else min(self.low, bound)
         return replace(self, high=bound if self.high is None else min(self.high, bound), low=low)
 
+    def can_be(self, bound: Fraction) -> bool:
+        """Return whether a number of this type can equal a bound, so that it is not rounded away."""
+        return self.storage is StorageType.REAL or (bound / self.unit).denominator == 1
+
     @property
     def is_plain(self) -> bool:
         """Return whether it is as it is stored: the query states no limits, and it is not a number of steps."""
@@ -162,9 +166,13 @@ class Term(Operand):
     is_ordered: bool = True
 
     def rewritten(self, change: Change) -> Term:
-        """Return the same term over other SQL."""
+        """Return the same term over other SQL; a constant that the change can make missing is one no longer."""
         numeric = self.numeric
-        if isinstance(numeric, Number):
+        if isinstance(numeric, Fraction):
+            number = fixed.as_number(numeric, label=self.label)
+            steps = change(number.steps)
+            numeric = numeric if steps == number.steps else replace(number, steps=steps)
+        elif isinstance(numeric, Number):
             numeric = replace(numeric, steps=change(numeric.steps))
         elif isinstance(numeric, Measured):
             numeric = replace(numeric, stored=change(numeric.stored))

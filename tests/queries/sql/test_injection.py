@@ -1,0 +1,112 @@
+"""Names and literals are data: no text in them becomes a part of the SQL that an engine runs."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from cloister.data.sources import open_table
+from cloister.errors import CloisterError
+from cloister.queries.catalog import Catalog
+from cloister.queries.sql import compile_sql
+from tests.support import engine_tables, exact_answers
+
+HOSTILE = [
+    "x'; DROP TABLE data; --",
+    'x" OR 1=1 --',
+    "x\\' OR 1=1 --",
+    "x' OR '1'='1",
+    "/* x */",
+    "'; SELECT * FROM data; --",
+    "x`; DROP TABLE data",
+    "{{x}}",
+    "$1",
+    "%s",
+    "?",
+    ":x",
+    "x\nUNION SELECT 1",
+    "\u02bc\u2019\uff07 OR 1=1",
+    "\u202e x",
+    "\\",
+    "''",
+    "E'\\''",
+]
+
+
+def quoted(text: str, mark: str) -> str:
+    return mark + text.replace(mark, mark + mark) + mark
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "duckdb",
+        pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow]),
+        pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow]),
+    ],
+)
+def catalog(request: pytest.FixtureRequest) -> Catalog:
+    openers = {
+        "duckdb": lambda: engine_tables.open_in_duckdb,
+        "postgres": lambda: engine_tables.postgres_opener(request.getfixturevalue("postgres_server")),
+        "spark": lambda: engine_tables.spark_opener(request.getfixturevalue("spark")),
+    }
+    rows = pa.table({"id": list(range(len(HOSTILE))), "t": HOSTILE})
+    public = pa.table({"t": HOSTILE, "n": list(range(len(HOSTILE)))})
+    return Catalog(private={"data": openers[request.param]()(rows)}, public={"p": public})
+
+
+def count(catalog: Catalog, query: str) -> float:
+    ((value,),) = [list(row.values()) for row in exact_answers.rows_of(compile_sql(query, catalog))]
+    return float(value)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_literal_equals_itself_and_nothing_else(catalog: Catalog, text: str) -> None:
+    said = quoted(text, "'")
+    assert count(catalog, f"SELECT COUNT(*) FROM data WHERE t = {said}") == 1
+    assert count(catalog, f"SELECT COUNT(*) FROM data WHERE t IN ({said}, 'nothing')") == 1
+    assert count(catalog, f"SELECT COUNT(*) FROM data WHERE CASE WHEN t = {said} THEN {said} END = {said}") == 1
+    assert count(catalog, f"SELECT COUNT(*) FROM data JOIN p ON data.t = p.t WHERE p.t = {said}") == 1
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_aliases_are_only_shown(catalog: Catalog, text: str) -> None:
+    alias = quoted(text, '"')
+    query = f"WITH {alias} AS (SELECT t AS {alias} FROM data) SELECT COUNT({alias}) AS {alias} FROM {alias} AS {alias}"
+    (row,) = exact_answers.rows_of(compile_sql(query, catalog))
+    assert row == {text: len(HOSTILE)}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_unknown_names_reach_no_engine(catalog: Catalog, text: str) -> None:
+    name = quoted(text, '"')
+    for query in (
+        f"SELECT COUNT({name}) FROM data",
+        f"SELECT COUNT(*) FROM {name}",
+        f"SELECT COUNT(*) FROM data WHERE {name}.t = 'x'",
+        f"SELECT {name}(t) FROM data",
+        f"SELECT COUNT(*) FROM data WHERE t COLLATE {name} = 'x'",
+    ):
+        with pytest.raises(CloisterError, match="Fix: "):
+            compile_sql(query, catalog)
+
+
+@pytest.mark.parametrize(
+    "name", ["select", "a b", 'say "x"; --', "größe", "A", "a", "c0", "cloister_rows", "x'y", "`t`"]
+)
+def test_columns_of_any_name_are_found_exactly(name: str) -> None:
+    rows = pa.table(
+        {"A": [1, 2, 3], "a": [1, 2, None], name: [1, None, None]}
+        if name not in "Aa"
+        else {"A": [1, 2, 3], "a": [1, 2, None]}
+    )
+    catalog = Catalog(private={"data": open_table(rows)})
+    expected = {"A": 3, "a": 2}.get(name, 1)
+    assert count(catalog, f"SELECT COUNT({quoted(name, chr(34))}) FROM data") == expected
+
+
+def test_names_that_differ_in_case_only_are_not_guessed() -> None:
+    catalog = Catalog(private={"data": open_table(pa.table({"Name": [1], "NAME": [2]}))})
+    with pytest.raises(CloisterError, match="There is no column"):
+        compile_sql("SELECT COUNT(name) FROM data", catalog)
