@@ -344,3 +344,9 @@ def test_a_result_is_a_value() -> None:
     assert isinstance(result, AuditResult)
     with pytest.raises(AttributeError):
         result.epsilon = Fraction(5)  # type: ignore[misc]
+
+
+def test_the_chart_shows_what_the_claim_allows() -> None:
+    text = json.dumps(audit_dp(two_coins, ("yes", "no"), epsilon=1).plot().to_dict())
+    assert "most that the claim allows" in text
+    assert "guessing" in text

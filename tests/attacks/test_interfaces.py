@@ -6,8 +6,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import cloister as cl
 from cloister.attacks import averaging, differencing, value_of_newcomer
 from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError
 from cloister.mechanisms import DiscreteLaplace, Laplace
@@ -231,6 +233,58 @@ def test_no_answers_have_no_error() -> None:
     found = result.to_dict()
     assert found["schema"] == "cloister.attack/1"
     assert found["errors"] == []
+
+
+def test_the_chart_compares_with_fresh_noise() -> None:
+    text = json.dumps(averaging(noisy(), questions=COUNTS[:3], truth=COUNTS[:3], repeats=4).plot().to_dict())
+    assert "fresh noise" in text
+    assert averaging(lambda count: count, questions=COUNTS, truth=COUNTS, repeats=2).plot().title.startswith("Error")
+
+
+# a private table ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def private() -> cl.PrivateTable:
+    schema = cl.Schema.from_dict(
+        {"columns": {"id": {"role": "identifier"}, "salary": {"kind": "numeric", "bounds": [0, 100_000]}}}
+    )
+    rows = pa.table({"id": list(SALARIES), "salary": SALARY})
+    return cl.PrivateTable(cl.open_table(rows, schema=schema), budget=cl.Budget(epsilon=4))
+
+
+@pytest.mark.statistical
+def test_a_private_table_gives_nobody_away_and_stops_when_its_budget_ends(private: cl.PrivateTable) -> None:
+    questions = [("TRUE", f"id <> '{name}'") for name in list(SALARIES)[:50]]
+    result = differencing(
+        lambda where: private.sum("salary", where=where, epsilon="0.1"),
+        questions=questions,
+        truth=SALARY[:50],
+        tolerance=1_000,
+        bounds=(0, 100_000),
+    )
+    assert result.success < 0.5
+    assert (result.queries, result.refused) == (100, 11)
+    assert private.remaining.amount == 0
+
+
+@pytest.mark.statistical
+def test_a_private_table_repeats_its_answers_for_nothing_and_sells_fresh_ones(private: cl.PrivateTable) -> None:
+    questions = [f"salary > {30_000 + 1_000 * i}" for i in range(10)]
+    truth = [sum(salary > 30_000 + 1_000 * i for salary in SALARY) for i in range(10)]
+
+    def ask(where: str) -> Any:
+        return private.count(where=where, epsilon="0.1")
+
+    repeated = averaging(ask, questions=questions, truth=truth, repeats=20)
+    assert repeated.unchanged == 10
+    assert repeated.success == repeated.control
+    assert private.remaining.amount == 3
+    fresh = averaging(
+        lambda where: private.count(where=where, epsilon="0.1", fresh=True), questions=questions, truth=truth
+    )
+    assert fresh.queries - fresh.refused == 30
+    assert fresh.refused == 10
 
 
 # bad input ------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import cloister as cl
 from cloister.attacks.auditing.outputs import leaves
-from cloister.mechanisms import DiscreteLaplace, Select
+from cloister.mechanisms import DiscreteLaplace, Select, SparseVector
 
 ROWS = [{"region": "north", "n": 3.5}, {"region": "south", "n": 5.5}]
 EXPECTED = {
@@ -90,6 +91,24 @@ def test_keys_alone_are_an_answer() -> None:
 def test_what_names_no_groups_is_read_by_place(output: Any) -> None:
     assert not any("again" in name for name in leaves(output))
     assert "length of output" in leaves(output) or "keys of output" in leaves(output)
+
+
+def test_answers_of_a_private_table_are_read_by_their_groups() -> None:
+    rows = [{"age": age, "city": "ab"[age % 2]} for age in range(10)]
+    schema = cl.Schema.from_dict(
+        {"columns": {"age": {"kind": "numeric", "bounds": [0, 9]}, "city": {"categories": ["a", "b"]}}}
+    )
+    private = cl.PrivateTable(cl.open_table(pa.Table.from_pylist(rows), schema=schema), budget=cl.Budget(epsilon=100))
+    assert set(leaves(private.count(epsilon=1))) == {"output"}
+    assert leaves(private.histogram("city", epsilon=1))["keys of output"] == "'a', 'b'"
+    assert leaves(private.histogram("age", bins=[0, 5, 10], epsilon=1))["keys of output"].count("Interval") == 2
+    assert leaves(private.top_k("city", 2, epsilon=1))["the whole output"] in {"('a', 'b')", "('b', 'a')"}
+
+
+def test_a_result_without_a_value_is_read_by_its_fields() -> None:
+    found = leaves(SparseVector(sensitivity=1, epsilon=1, threshold=5, positives=1).release([1, 9]))
+    assert found["length of output['above']"] in {1, 2}
+    assert not any("guarantee" in name or "schema" in name for name in found)
 
 
 def test_results_of_mechanisms_are_read_by_their_value() -> None:

@@ -57,3 +57,11 @@ def test_json_starts_with_a_version_marker() -> None:
 def test_the_interval_is_that_of_clopper_and_pearson() -> None:
     assert binomial_interval(0, 10, confidence=0.95) == pytest.approx((0, 0.308497), abs=1e-6)
     assert binomial_interval(10, 10, confidence=0.95) == pytest.approx((0.691503, 1), abs=1e-6)
+
+
+def test_the_chart_has_the_baseline_beside_the_success() -> None:
+    figure = outcome(control=0.5).plot()
+    assert figure.title == "How often an attacker is right: differencing"
+    text = json.dumps(figure.to_dict())
+    assert all(word in text for word in ("this attack", "guessing", "control"))
+    assert "control" not in json.dumps(outcome().plot().to_dict())
