@@ -34,7 +34,7 @@ def main(rows: int = ROWS, groups: int = GROUPS, repeats: int = REPEATS) -> list
         query_data.write_table(path, rows=rows, groups=groups)
         frame = session.read.parquet(str(path))
         frame.createOrReplaceTempView("data")
-        plain = _times(lambda: session.sql(ours.SQL).toPandas())
+        plain = _times(lambda: session.sql(ours.SQL).collect())
         by_row, by_person = (_private(frame, groups, limit) for limit in (None, LIMIT))
         return [
             *_compared("row unit", by_row, plain, repeats, target=TARGET),
