@@ -34,7 +34,7 @@ _OPTIONS = {
     r"\bprivate\.choose_limit": "in Python, private.choose_limit",
     r"\bunit=([\"'])([^\"']+)\1": r"--unit \2",
     r"(?<![(\w])(?<!\d, )(epsilon|delta|rho|error)=(?=[\d.])": r"--\1 ",
-    r'\b(?:call )?schema\.with_(bounds|categories)\("([^"]+)", [(\[](.*?)[)\]]\)': r'write "\1: [\3]" for \2 in the schema file',
+    r'\bschema\.with_(bounds|categories)\("([^"]+)", [(\[](.*?)[)\]]\)': r'"\1: [\3]" for \2 in the schema file',
 }
 
 EXIT_CODES: dict[type[Exception], int] = {

@@ -20,6 +20,7 @@ from cloister.cli.reading import reading
 from cloister.errors import (
     AccountMismatchError,
     LedgerUnreachableError,
+    ParameterError,
     UnconfirmedSchemaError,
     UnknownAccountError,
     did_you_mean,
@@ -162,8 +163,15 @@ def _report(output: Output, asked: Asked, frame: Frame, remaining: Budget | None
     )
     show_answer(output, asked, frame, remaining)
     if asked.plot is not None:
-        frame.plot().save(asked.plot)
+        _draw(frame, asked.plot)
         output.say(f"\nThe chart is in {asked.plot}.")
+
+
+def _draw(frame: Frame, target: str) -> None:
+    try:
+        frame.plot().save(target)
+    except ParameterError as error:
+        raise ParameterError(f"The answer is complete, but not its chart. {error.problem}", fix=error.fix) from None
 
 
 def _find_ledger(asked: Asked) -> Ledger | None:

@@ -49,7 +49,7 @@ def show_preview(output: Output, asked: Asked, preview: Preview) -> None:
     _show_forecasts(output, preview.forecasts)
     output.heading("What would be promised")
     _show_promise(output, asked, preview.guarantee)
-    output.say("\nThis was a preview: nothing was spent, no row was counted, and nothing was written.")
+    output.say("\nThis was a preview. The table was opened, not counted; nothing was spent and nothing was written.")
 
 
 def _price(asked: Asked, frame: Frame, remaining: Budget | None) -> str:
