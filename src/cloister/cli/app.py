@@ -23,6 +23,7 @@ _NOUNS = {
     "ledger": Noun(
         "cloister.cli.ledger", "ledger", "See what privacy budget was spent, and check that nobody changed it."
     ),
+    "query": Noun("cloister.cli.query", "query", "Ask one private question of a table, in SQL."),
     "schema": Noun(
         "cloister.cli.schema", "schema", "Describe the columns of a table: what they are and who they expose."
     ),

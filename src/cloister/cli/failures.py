@@ -30,6 +30,11 @@ _OPTIONS = {
     r'\bencoding="([\w-]+)"': r"--encoding \1",
     r"\bencoding=": "--encoding",
     r'\bmissing=\("([^"]*)",( "\w+")?\)': r'--missing "\1"',
+    r"\bopen the table with max_rows_per_unit=\.\.\.": "add --limit NUMBER",
+    r"\bprivate\.choose_limit": "in Python, private.choose_limit",
+    r"\bunit=([\"'])([^\"']+)\1": r"--unit \2",
+    r"(?<![(\w])(?<!\d, )(epsilon|delta|rho|error)=(?=[\d.])": r"--\1 ",
+    r'\bschema\.with_(bounds|categories)\("([^"]+)", [(\[](.*?)[)\]]\)': r'"\1: [\3]" for \2 in the schema file',
 }
 
 EXIT_CODES: dict[type[Exception], int] = {

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloister.cli.commands import HelpfulGroup, command
-from cloister.cli.output import Output
+from cloister.cli.output import Output, amount
 from cloister.errors import LedgerUnreachableError, ParameterError, UnknownAccountError, did_you_mean
 
 if TYPE_CHECKING:
-    from cloister.accounting.budget import Budget
     from cloister.accounting.ledger import Account, Entry, Ledger
 
 _SQLITE = "sqlite:///"
 _DIGEST = re.compile("[0-9a-f]{64}")
-_NO_LEDGER_FIX = "check the address; a ledger is made in Python, with cloister.open_ledger and open_account."
+_NO_LEDGER_FIX = (
+    "check the address; a ledger is made by the first answer that is charged to it (cloister query --ledger ...), or "
+    "in Python, with cloister.open_ledger and open_account."
+)
 
 ledger = HelpfulGroup(name="ledger", help="See what privacy budget was spent, and check that nobody changed it.")
 
@@ -81,7 +83,8 @@ def verify(output: Output, *, url: str, heads: Sequence[str]) -> None:
 def _open(url: str) -> Ledger:
     from cloister.accounting.ledger import open_ledger
 
-    _check_address(url)
+    check_address(url)
+    _check_file(url)
     try:
         return open_ledger(url, create=False)
     except LedgerUnreachableError as error:
@@ -90,10 +93,14 @@ def _open(url: str) -> Ledger:
         raise ParameterError(error.problem, fix=_NO_LEDGER_FIX) from None
 
 
-def _check_address(url: str) -> None:
-    """Refuse a path in place of an address, and the address of a file that is not there."""
+def check_address(url: str) -> None:
+    """Refuse a path in place of an address."""
     if ":" not in url:
         raise ParameterError(f'"{url}" is a path, not the address of a ledger.', fix=f"write sqlite:///{url}")
+
+
+def _check_file(url: str) -> None:
+    """Refuse the address of a file that is not there."""
     path = Path(url.removeprefix(_SQLITE))
     if url.startswith(_SQLITE) and path.name and not path.exists() and "?" not in url:
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
@@ -139,9 +146,9 @@ def _show_accounts(output: Output, accounts: Sequence[Account]) -> None:
         [
             [
                 a.dataset,
-                _amount(a.budget),
-                _amount(a.spent),
-                _amount(a.remaining),
+                amount(a.budget),
+                amount(a.spent),
+                amount(a.remaining),
                 a.unit,
                 str(a.entries),
                 _moment(a.updated),
@@ -159,7 +166,7 @@ def _show_entries(output: Output, account: Account, entries: Sequence[Entry]) ->
             "entries": [entry.to_dict() for entry in entries],
         }
     )
-    output.say(f"{account.dataset}: {_amount(account.remaining)} is left of {_amount(account.budget)}.")
+    output.say(f"{account.dataset}: {amount(account.remaining)} is left of {amount(account.budget)}.")
     output.table(
         ["number", "time", "what", "cost", "spent so far", "analyst", "purpose"],
         [_entry_row(entry) for entry in entries],
@@ -167,13 +174,13 @@ def _show_entries(output: Output, account: Account, entries: Sequence[Entry]) ->
 
 
 def _entry_row(entry: Entry) -> list[str]:
-    cost = "" if entry.cost is None else _amount(entry.cost)
+    cost = "" if entry.cost is None else amount(entry.cost)
     return [
         str(entry.number),
         _moment(entry.time),
         str(entry.kind),
         cost,
-        _amount(entry.spent),
+        amount(entry.spent),
         entry.analyst or "",
         entry.purpose,
     ]
@@ -181,11 +188,6 @@ def _entry_row(entry: Entry) -> list[str]:
 
 def _moment(time: str) -> str:
     return f"{time[:19].replace('T', ' ')} UTC"
-
-
-def _amount(budget: Budget) -> str:
-    slack = f", delta {float(budget.delta):g}" if budget.delta else ""
-    return f"{budget.measure} {float(budget.amount):g}{slack}"
 
 
 def _counted(accounts: Sequence[Any], *, with_datasets: bool = True) -> str:

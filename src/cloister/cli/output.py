@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from cloister.accounting.budget import Budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,17 @@ def program() -> str:
         return "cloister"
     here = Path.cwd()
     return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
+
+
+def amount(budget: Budget) -> str:
+    """Return a budget in words: its measure and its number.
+
+    >>> from cloister.accounting.budget import Budget
+    >>> amount(Budget(epsilon=0.5, delta=1e-6))
+    'epsilon 0.5, delta 1e-06'
+    """
+    slack = f", delta {float(budget.delta):g}" if budget.delta else ""
+    return f"{budget.measure} {float(budget.amount):g}{slack}"
 
 
 def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from cloister.cli.commands import HelpfulGroup, command
 from cloister.cli.failures import FAILED
 from cloister.cli.output import Output, program
+from cloister.cli.reading import reading
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -21,21 +22,6 @@ if TYPE_CHECKING:
     from cloister.data.schema_check import Finding, SchemaReport
 
 schema = HelpfulGroup(name="schema", help="Describe the columns of a table: what they are and who they expose.")
-
-
-def _reading(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how a file is read."""
-    for option in (
-        click.option(
-            "--missing",
-            metavar="TEXT",
-            multiple=True,
-            help='A text that stands for a missing value, such as "?"; repeat for more.',
-        ),
-        click.option("--encoding", metavar="NAME", help="Of a CSV file: utf-8 (default), latin-1, cp1252 or utf-16."),
-    ):
-        function = option(function)
-    return function
 
 
 @command("infer", example="cloister schema infer visits.csv -o visits.schema.yaml", group=schema)
@@ -50,7 +36,7 @@ def _reading(function: Callable[..., Any]) -> Callable[..., Any]:
     help="Where to write the schema.",
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it is a schema. The data itself is never replaced.")
-@_reading
+@reading
 def infer(output: Output, *, data: str, target: str, force: bool, encoding: str | None, missing: Sequence[str]) -> None:
     """Propose a schema for a table, for its owner to read and correct.
 
@@ -75,7 +61,7 @@ def infer(output: Output, *, data: str, target: str, force: bool, encoding: str 
 @command("check", example="cloister schema check visits.schema.yaml visits.csv", group=schema)
 @click.argument("file", metavar="SCHEMA")
 @click.argument("data", metavar="[DATA]", required=False)
-@_reading
+@reading
 def check(output: Output, *, file: str, data: str | None, encoding: str | None, missing: Sequence[str]) -> int:
     """Check a schema: is anything missing for a private release, and does it fit the table?
 

@@ -23,7 +23,6 @@ def chart_of_answer(answer: Answer) -> Figure:
         _finite([answer.margin()]),
         title=answer.name,
         x="",
-        y=answer.name,
         subtitle=_promise(answer),
     )
 
@@ -60,7 +59,6 @@ def _single(frame: Frame, column: Estimate) -> Figure:
         _widths(column),
         title=column.name,
         x="",
-        y=column.name,
         subtitle=_promise(frame),
     )
 
