@@ -37,7 +37,7 @@ _NUMBERS = itertools.count()
 _CONNECTIONS: list[duckdb.DuckDBPyConnection] = []
 
 
-class SensitivityExceeded(AssertionError):
+class SensitivityExceeded(AssertionError):  # noqa: N818  # it says what happened
     """Neighbors are farther apart than a design declares."""
 
 
@@ -100,10 +100,11 @@ def check_neighbors(
 ) -> int:
     """Raise unless every neighbor is within the declared sensitivities; return how many were compared."""
     first = observe(question_of, contribution, table, designer)
-    number = 0
-    for number, neighbor in enumerate(neighbors, start=1):
+    compared = 0
+    for neighbor in neighbors:
         compare(first, observe(question_of, contribution, neighbor, designer))
-    return number
+        compared += 1
+    return compared
 
 
 def compare(first: Observed, second: Observed) -> None:

@@ -27,6 +27,7 @@ from cloister.queries.question import (
     CountUnits,
     Extreme,
     Mean,
+    Number,
     Quantile,
     Question,
     Rows,
@@ -70,25 +71,27 @@ Builder = Callable[[Table], Question]
 
 
 def aggregate(kind: str, table: Table, bounds: tuple[int, int]) -> Aggregate:
-    x, y = column_number(table, "x", bounds=bounds), column_number(table, "y", bounds=bounds)
-    made: dict[str, Aggregate] = {
-        "rows": CountRows(),
-        "units": CountUnits(),
-        "present": CountPresent(present_value(table, "y"), "y"),
-        "different texts": CountDistinct(present_value(table, "g"), "g"),
-        "different numbers": CountDistinct(present_value(table, "x"), "x"),
-        "total": Total(x),
-        "total of reals": Total(y),
-        "mean": Mean(x),
-        "mean of reals": Mean(y),
-        "variance": Variance(x),
-        "deviation": StandardDeviation(y, sample=False),
-        "median": Quantile(x, Fraction(1, 2)),
-        "ninth decile": Quantile(y, Fraction(9, 10)),
-        "minimum": Extreme(x, largest=False),
-        "maximum": Extreme(x, largest=True),
+    def number(name: str) -> Number:
+        return column_number(table, name, bounds=bounds)
+
+    made: dict[str, Callable[[], Aggregate]] = {
+        "rows": CountRows,
+        "units": CountUnits,
+        "present": lambda: CountPresent(present_value(table, "y"), "y"),
+        "different texts": lambda: CountDistinct(present_value(table, "g"), "g"),
+        "different numbers": lambda: CountDistinct(present_value(table, "x"), "x"),
+        "total": lambda: Total(number("x")),
+        "total of reals": lambda: Total(number("y")),
+        "mean": lambda: Mean(number("x")),
+        "mean of reals": lambda: Mean(number("y")),
+        "variance": lambda: Variance(number("x")),
+        "deviation": lambda: StandardDeviation(number("y"), sample=False),
+        "median": lambda: Quantile(number("x"), Fraction(1, 2)),
+        "ninth decile": lambda: Quantile(number("y"), Fraction(9, 10)),
+        "minimum": lambda: Extreme(number("x"), largest=False),
+        "maximum": lambda: Extreme(number("x"), largest=True),
     }
-    return made[kind]
+    return made[kind]()
 
 
 ALWAYS = ["rows", "units", "present", "total", "total of reals", "mean", "mean of reals", "variance", "deviation"]
@@ -347,7 +350,7 @@ def test_groups_that_are_not_kept_to_a_number_are_found() -> None:
         check_neighbors(build, PERSON, first, [second], designer=not_kept)
 
 
-# Declared sensitivities are attained, so that no noise is wasted -------------------------------------------------------
+# Declared sensitivities are attained, so that no noise is wasted -----------------------------------------------------
 
 ATTAINED = {
     "rows": (asking("rows"), Contribution(), [], [row()], "rows"),

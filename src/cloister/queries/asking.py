@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -124,11 +125,10 @@ class Asking:
 
     def with_limit(self, max_rows_per_unit: int) -> Self:
         """Return the same table and account with another limit on the rows of a person."""
+        limit = validation.check_count(max_rows_per_unit, name="max_rows_per_unit", at_least=1)
+        self._check_limits(limit)
         changed = copy(self)
-        vars(changed).update(
-            _limit=max_rows_per_unit, _contribution=replace(self._contribution, limit=max_rows_per_unit)
-        )
-        self._check_limits(max_rows_per_unit)
+        vars(changed).update(_limit=limit, _contribution=replace(self._contribution, limit=limit))
         return changed
 
     # Asking ----------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class Asking:
         column = frame.columns[0]
         return Answer(
             name=name,
-            value=column.values[0].item(),
+            value=_single(column.values[0]),
             guarantee=frame.guarantee,
             cost=frame.cost,
             event=frame.event,
@@ -336,7 +336,8 @@ class Asking:
             )
         stated = validation.check_count(min_size if public_size is None else public_size, name="the size", at_least=1)
         rows = self._table.count()
-        if rows < stated or (public_size is not None and rows != stated):
+        fewest = rows - 1 if self._contribution.adjacency is Adjacency.ADD_REMOVE else rows
+        if fewest < stated or (public_size is not None and rows != stated):
             raise DataError(
                 "The table does not have the size that is stated, so means calibrated to it would not be private.",
                 fix="state a size that holds for the table and its neighbors, or none.",
@@ -362,6 +363,10 @@ class Asking:
 
 def _tainted(made: Plan, caveats: tuple[Any, ...]) -> DifferentialPrivacy:
     return made.guarantee.with_caveat(*caveats)
+
+
+def _single(value: Any) -> Any:  # a NumPy scalar, or a whole number beyond 64 bits
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _relation(adjacency: str, *, is_person: bool) -> Adjacency:

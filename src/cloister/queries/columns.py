@@ -19,7 +19,7 @@ from cloister.data.measures import Sum
 from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.table import Table
-from cloister.errors import MissingBoundsError, ParameterTypeError, UnknownColumnError
+from cloister.errors import MissingBoundsError, ParameterError, ParameterTypeError, UnknownColumnError
 from cloister.queries.question import Key, Number
 
 __all__ = ["column_key", "column_number", "fixed_point", "position_of", "present_value"]
@@ -98,6 +98,8 @@ def column_key(
         return Key(name=name, group=column, type=storage, values=None)
     stored = [(as_stored(item, storage), item) for item in domain]
     usable = [(found, item) for found, item in stored if found is not None]
+    if len({found for found, _ in usable}) < len(usable):
+        raise ParameterError(f'The values given for "{name}" repeat one.', fix="list every value once.")
     if not usable:
         raise MissingBoundsError(
             f'None of the values given for "{name}" can occur in a {storage} column.',

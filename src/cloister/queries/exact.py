@@ -122,10 +122,12 @@ class ExactCore:
     def _plain(self, rows: Rows, components: Sequence[Component], keys: tuple[Key, ...]) -> pa.Table:
         """Run one grouped query over the rows."""
         sums = [self._sum(part, _contribution_of(part)) for part in components]
-        query = exp.select(*_named("k", [key.group for key in keys]), *_named("m", sums)).from_(rows.source)
+        query = exp.select(*_named("k", [key.group for key in keys]), *_named("m", sums)).from_(
+            rows.source.copy(), copy=False
+        )
         query = _of_persons(_where(query, rows), rows)
         if keys:
-            query = query.group_by(*(key.group.copy() for key in keys))
+            query = query.group_by(*(key.group.copy() for key in keys), copy=False)
         return self._engine.execute(query, self._schema(keys, components))
 
     def _weighted(self, rows: Rows, components: Sequence[Component], keys: tuple[Key, ...]) -> pa.Table:
@@ -134,25 +136,27 @@ class ExactCore:
         count = exp.Count(this=exp.Star())
         weight = _whole_division(literal(self._reach.rows * self._reach.scale, StorageType.INTEGER), count)
         many = exp.GT(this=count.copy(), expression=literal(self._reach.rows, StorageType.INTEGER))
-        heavy = exp.select(_as(rows.person, "person"), _as(weight, "w")).from_(rows.source)
-        heavy = _where(heavy, rows).group_by(_copied(rows.person)).having(many)
+        heavy = exp.select(_as(rows.person, "person"), _as(weight, "w")).from_(rows.source.copy(), copy=False)
+        heavy = _where(heavy, rows).group_by(_copied(rows.person), copy=False).having(many, copy=False)
         joined = exp.EQ(this=_column("rows", "person"), expression=_column("heavy", "person"))
         full = literal(self._reach.scale, StorageType.INTEGER)
         effective = exp.Coalesce(this=_column("heavy", "w"), expressions=[full])
         names = iter(range(len(values)))
         sums = [self._sum(part, _weighted_value(part, effective, _value(part, names))) for part in components]
         groups = [_column("rows", f"k{number}") for number in range(len(keys))]
-        query = exp.select(*_named("k", groups), *_named("m", sums)).from_(_inner(rows, keys, values).subquery("rows"))
-        query = query.join(heavy.subquery("heavy"), on=joined, join_type="left")
+        query = exp.select(*_named("k", groups), *_named("m", sums)).from_(
+            _inner(rows, keys, values).subquery("rows", copy=False), copy=False
+        )
+        query = query.join(heavy.subquery("heavy", copy=False), on=joined, join_type="left", copy=False)
         if keys:
-            query = query.group_by(*(group.copy() for group in groups))
+            query = query.group_by(*(group.copy() for group in groups), copy=False)
         return self._engine.execute(query, self._schema(keys, components))
 
     def _nested(self, rows: Rows, components: Sequence[Component], keys: tuple[Key, ...]) -> pa.Table:
         """Sum per person and group first, keep a person to some groups, then sum over persons by weight."""
         per_group = self._per_person_and_group(rows, components, keys)
         kept = self._kept_groups(per_group, keys)
-        totals = self._per_person(kept)
+        totals = self._per_person(kept.copy())
         weight, unit_weight = self._nested_weights()
         sums = []
         for number, part in enumerate(components):
@@ -163,10 +167,12 @@ class ExactCore:
                 sums.append(self._sum(part, value))
         groups = [_column("parts", f"k{number}") for number in range(len(keys))]
         joined = exp.EQ(this=_column("parts", "person"), expression=_column("persons", "person"))
-        query = exp.select(*_named("k", groups), *_named("m", sums)).from_(kept.subquery("parts"))
-        query = query.join(totals.subquery("persons"), on=joined, join_type="inner")
+        query = exp.select(*_named("k", groups), *_named("m", sums)).from_(
+            kept.subquery("parts", copy=False), copy=False
+        )
+        query = query.join(totals.subquery("persons", copy=False), on=joined, join_type="inner", copy=False)
         if keys:
-            query = query.group_by(*(group.copy() for group in groups))
+            query = query.group_by(*(group.copy() for group in groups), copy=False)
         return self._engine.execute(query, self._schema(keys, components))
 
     def _per_person_and_group(self, rows: Rows, components: Sequence[Component], keys: tuple[Key, ...]) -> exp.Select:
@@ -185,9 +191,9 @@ class ExactCore:
             *_named("k", [key.group for key in keys]),
             _as(exp.Count(this=exp.Star()), "n"),
             *_named("m", sums),
-        ).from_(rows.source)
+        ).from_(rows.source.copy(), copy=False)
         query = _of_persons(_where(query, rows), rows)
-        return query.group_by(_copied(rows.person), *(key.group.copy() for key in keys))
+        return query.group_by(_copied(rows.person), *(key.group.copy() for key in keys), copy=False)
 
     def _kept_groups(self, per_group: exp.Select, keys: tuple[Key, ...]) -> exp.Select:
         """Keep a person to the first groups in the order of a digest, where groups are chosen privately."""
@@ -198,9 +204,9 @@ class ExactCore:
         order = exp.Order(expressions=[exp.Ordered(this=item) for item in (shuffled, *(c.copy() for c in columns))])
         rank = exp.Window(this=exp.RowNumber(), partition_by=[_column("parts", "person")], order=order)
         ranked = exp.select(exp.Column(this=exp.Star(), table=_quoted("parts")), _as(rank, "place"))
-        ranked = ranked.from_(per_group.subquery("parts"))
+        ranked = ranked.from_(per_group.subquery("parts", copy=False), copy=False)
         limit = exp.LTE(this=_column("ranked", "place"), expression=literal(self._reach.groups, StorageType.INTEGER))
-        return exp.select("*").from_(ranked.subquery("ranked")).where(limit)
+        return exp.select("*").from_(ranked.subquery("ranked", copy=False), copy=False).where(limit, copy=False)
 
     def _per_person(self, kept: exp.Select) -> exp.Select:
         number = _column("kept", "n")
@@ -209,8 +215,8 @@ class ExactCore:
             _as(_column("kept", "person"), "person"),
             _as(exp.cast(capped, "BIGINT"), "r"),
             _as(exp.Count(this=exp.Star()), "g"),
-        ).from_(kept.subquery("kept"))
-        return query.group_by(_column("kept", "person"))
+        ).from_(kept.subquery("kept", copy=False), copy=False)
+        return query.group_by(_column("kept", "person"), copy=False)
 
     def _nested_weights(self) -> tuple[exp.Expression, exp.Expression]:
         """Return the weight of one row of a person in a group, and the weight of a person in a group."""
@@ -232,19 +238,23 @@ class ExactCore:
         """Count different values, each person bringing at most its limit of different (group, value) pairs."""
         rows, keys = self._question.rows, self._question.keys
         pair = [key.group for key in keys] + [part.of]
-        distinct = exp.select(_as(rows.person, "person"), *_named("k", pair)).from_(rows.source)
-        distinct = _of_persons(_where(distinct, rows), rows).where(_present(part.of)).distinct()
+        distinct = exp.select(_as(rows.person, "person"), *_named("k", pair)).from_(rows.source.copy(), copy=False)
+        distinct = _of_persons(_where(distinct, rows), rows).where(_present(part.of), copy=False).distinct(copy=False)
         columns = [_column("pairs", f"k{number}") for number in range(len(pair))]
         order = exp.Order(expressions=[exp.Ordered(this=column) for column in columns])
         rank = exp.Window(this=exp.RowNumber(), partition_by=[_column("pairs", "person")], order=order)
         ranked = exp.select(*_named("k", [column.copy() for column in columns]), _as(rank, "place"))
-        ranked = ranked.from_(distinct.subquery("pairs"))
+        ranked = ranked.from_(distinct.subquery("pairs", copy=False), copy=False)
         limit = exp.LTE(this=_column("ranked", "place"), expression=literal(self._reach.rows, StorageType.INTEGER))
         groups = [_column("ranked", f"k{number}") for number in range(len(keys))]
         value = exp.Count(this=exp.Distinct(expressions=[_column("ranked", f"k{len(keys)}")]))
-        query = exp.select(*_named("k", groups), _as(value, "m0")).from_(ranked.subquery("ranked")).where(limit)
+        query = (
+            exp.select(*_named("k", groups), _as(value, "m0"))
+            .from_(ranked.subquery("ranked", copy=False), copy=False)
+            .where(limit, copy=False)
+        )
         if keys:
-            query = query.group_by(*(group.copy() for group in groups))
+            query = query.group_by(*(group.copy() for group in groups), copy=False)
         return self._engine.execute(query, self._schema(keys, [part]))
 
     # Parts of SQL ----------------------------------------------------------------------------------------------------
@@ -308,7 +318,7 @@ def _value(part: Component, names: Any) -> exp.Expression | None:  # an iterator
 def _inner(rows: Rows, keys: Sequence[Key], values: Sequence[exp.Expression]) -> exp.Select:
     query = exp.select(
         _as(rows.person, "person"), *_named("k", [key.group for key in keys]), *_named("x", list(values))
-    ).from_(rows.source)
+    ).from_(rows.source.copy(), copy=False)
     return _of_persons(_where(query, rows), rows)
 
 
@@ -323,12 +333,12 @@ def _least(column: exp.Expression, most: int) -> exp.Expression:
 
 
 def _where(query: exp.Select, rows: Rows) -> exp.Select:
-    return query if rows.condition is None else query.where(rows.condition.copy())
+    return query if rows.condition is None else query.where(rows.condition.copy(), copy=False)
 
 
 def _of_persons(query: exp.Select, rows: Rows) -> exp.Select:
     """Leave out rows that are about nobody, where persons are the unit."""
-    return query if rows.person is None else query.where(_present(rows.person))
+    return query if rows.person is None else query.where(_present(rows.person), copy=False)
 
 
 def _present(column: exp.Expression | None) -> exp.Expression:

@@ -39,6 +39,7 @@ __all__ = ["NOISES", "Plan", "plan"]
 
 NOISES = ("auto", "laplace", "gaussian")
 _SLACK = Fraction(1, 10**15)
+_SMALLEST_EPSILON = Fraction(1, 10**9)
 _OUTSIDE = Fraction(1, 100)
 """How likely, at most, an extreme falls where no rows are."""
 
@@ -104,7 +105,10 @@ def _choose(found: Design, price: Price, noise: str) -> str:
         return "gaussian"
     if noise == "gaussian" and not price.delta:
         raise ParameterError("Gaussian noise needs delta.", fix="add delta, such as delta=1e-6, or use rho.")
-    if noise != "auto" or not price.delta or not found.measurements:
+    is_small = price.amount / max(found.parts, 1) < _SMALLEST_EPSILON
+    if noise == "gaussian" and is_small:
+        raise ParameterError("Gaussian noise needs an epsilon of at least 1e-9.", fix='use noise="laplace", or rho.')
+    if noise != "auto" or not price.delta or not found.measurements or is_small:
         return "laplace" if noise == "auto" else noise
     laplace, gaussian = _laplace(found, price), _gaussian(found, price)
     one = Fraction(1)

@@ -8,6 +8,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from cloister.core import exact, validation
 from cloister.errors import ParameterError
 from cloister.queries import limits
@@ -31,6 +33,7 @@ from cloister.queries.question import (
     Total,
     Variance,
 )
+from cloister.queries.uncertainty import Unknown
 
 __all__ = ["PrivateTable"]
 
@@ -111,7 +114,8 @@ class PrivateTable(Asking):
         """
         number = self._bounded(column, bounds)
         interval = None if within is None else validation.check_bounds(within)
-        if where is None and self._size is not None and self._person is None and "rho" not in price:
+        is_pure = not price.get("rho") and not price.get("delta")
+        if where is None and self._size is not None and self._person is None and is_pure:
             return self._sized_mean(column, number, interval, price)
         if interval is not None:
             raise ParameterError(
@@ -170,10 +174,12 @@ class PrivateTable(Asking):
         """Return several quantiles in one release, in ascending order, sharing the price."""
         of = self._bounded(column, bounds)
         wanted = sorted({_share(q) for q in qs})
+        if not wanted:
+            raise ParameterError("There are no quantiles to find.", fix="write for example qs=[0.25, 0.5, 0.75].")
         frame = self._ask(self._question([Quantile(of, q) for q in wanted], where), f"quantiles of {column}", price)
-        values = sorted(column.values[0] for column in frame.columns)
-        found = [Estimate.key("quantile", [float(q) for q in wanted]), Estimate.key(column, values)]
-        return replace(frame, columns=tuple(found))
+        values = np.sort([found.values[0] for found in frame.columns])
+        found = Estimate(name=column, values=values, error=Unknown(len(values)))
+        return replace(frame, columns=(Estimate.key("quantile", [float(q) for q in wanted]), found))
 
     def histogram(
         self,

@@ -175,7 +175,7 @@ class _Reader:
         scale = self._measurement(name).unit.denominator
         if scale == 1:
             return np.asarray(steps), Linear(noises, vector.shape[1])
-        counts = np.floor(np.asarray(steps, dtype=np.float64) / scale + 0.5).astype(np.int64)
+        counts = np.asarray((steps + scale // 2) // scale)
         return counts, Linear(noises, vector.shape[1], rounding=0.5)
 
     def _total(self, number: Number) -> tuple[NDArray[Any], Uncertainty]:
@@ -267,6 +267,8 @@ def _whole(vector: list[list[int]]) -> NDArray[Any]:
 
 
 def _written(item: Any) -> Any:
+    if isinstance(item, float) and not math.isfinite(item):
+        return str(item)
     return item if isinstance(item, str | int | float | bool) or item is None else str(item)
 
 
@@ -274,5 +276,9 @@ def _read(item: Any, key: Key) -> Any:
     if key.labels is not None:
         names = {_written(label): label for label in key.labels}
         return names.get(item, item)
-    readers: dict[StorageType, Any] = {StorageType.DATE: dt.date, StorageType.TIMESTAMP: dt.datetime}
-    return readers[key.type].fromisoformat(item) if key.type in readers else item
+    readers: dict[StorageType, Any] = {
+        StorageType.DATE: dt.date.fromisoformat,
+        StorageType.TIMESTAMP: dt.datetime.fromisoformat,
+        StorageType.REAL: float,
+    }
+    return readers[key.type](item) if key.type in readers else item
