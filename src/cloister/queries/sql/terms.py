@@ -209,10 +209,7 @@ class Term(Operand):
         if isinstance(self.numeric, Measured):
             return self.numeric.number(exactly=False)
         number = replace(fixed.as_number(self.value, label=self.label), label=self.label)
-        if not _SMALLEST_UNIT <= number.unit <= 1 / _SMALLEST_UNIT:
-            raise UnsafeQueryError(
-                f'"{self.label}" has too large or too small a factor.', fix="multiply the aggregate instead."
-            )
+        check_unit(number)
         return number
 
     def settled(self) -> Term:
@@ -236,11 +233,20 @@ def _readable(term: Term) -> tuple[exp.Expression, StorageType]:
     number = term.numeric
     if not isinstance(number, Number) or number.unit == 1:
         return term.sql, term.storage
+    check_unit(number)
     if number.unit.denominator == 1:
         return fixed.in_unit(number, Fraction(1)).steps, StorageType.INTEGER
     steps = exp.Cast(this=number.steps, to=exp.DataType.build("DOUBLE"))
     times, over = (literal(float(part), StorageType.REAL) for part in number.unit.as_integer_ratio())
     return exp.Div(this=exp.Paren(this=exp.Mul(this=steps, expression=times)), expression=over), StorageType.REAL
+
+
+def check_unit(number: Number) -> None:
+    """Refuse steps that are too large or too small for ordinary floating point."""
+    if not _SMALLEST_UNIT <= number.unit <= 1 / _SMALLEST_UNIT:
+        raise UnsafeQueryError(
+            f'"{number.label}" has too large or too small a factor.', fix="multiply the aggregate instead."
+        )
 
 
 def constant(value: Fraction, label: str) -> Term:
