@@ -106,17 +106,25 @@ class Measured:
         """Return the number in fixed point; ``exactly`` keeps whole numbers whole."""
         low, high = self._bounds()
         if low >= high:
-            raise same_everywhere(self.label)
+            return self._only(low)
         if self.unit != 1:
             return self._steps(low, high)
         granularity = 1 if exactly and self.storage is StorageType.INTEGER else None
         return fixed_point(self.stored, self.storage, self.label, bounds=(low, high), granularity=granularity)
 
+    def _only(self, value: Fraction) -> Number:
+        """Return the one number that limits leave; missing where the stored one is."""
+        present: exp.Expression = exp.Not(this=exp.Is(this=self.stored, expression=exp.Null()))
+        if self.storage is StorageType.REAL:
+            present = exp.LTE(this=self.stored, expression=literal(math.inf, StorageType.REAL))
+        number = fixed.as_number(value, label=self.label)
+        return replace(number, steps=fixed.case([(present, number.steps)]))
+
     def _steps(self, low: Fraction, high: Fraction) -> Number:
         """Return a stored number of steps within limits, which are rounded inward to whole steps."""
         ends = Fraction(math.ceil(low / self.unit)), Fraction(math.floor(high / self.unit))
         if ends[0] >= ends[1]:
-            raise same_everywhere(self.label)
+            return self._only(ends[0] * self.unit)
         number = fixed_point(self.stored, self.storage, self.label, bounds=ends, granularity=1)
         return replace(number, unit=self.unit)
 
