@@ -213,7 +213,7 @@ def _nullif(left: Expression, right: Expression) -> Expression:
         first = left[1](row)
         return None if first == right[1](row) else first
 
-    return f"NULLIF({left[0]}, {right[0]})", value
+    return f"NULLIF({_computed(left[0])}, {_computed(right[0])})", value
 
 
 def _compared(left: Expression, sign: str, right: Expression) -> Condition:

@@ -110,6 +110,7 @@ QUERIES = [
     ),
     "SELECT COUNT(*) AS n FROM (SELECT DISTINCT patient_id, sex FROM data WHERE sex IS NOT NULL) AS p",
     "SELECT COUNT(DISTINCT patient_id) AS n FROM data WHERE cost > 10",
+    "SELECT SUM(LEAST(age, -5)) AS a, SUM(GREATEST(cost, 250)) AS b FROM data WHERE age > 0 AND cost >= 0",
     (
         "SELECT COUNT(*) AS n, SUM(one) AS s, COUNT(one) AS c, SUM(COALESCE(one, 3)) AS t FROM data LEFT JOIN "
         "(SELECT patient_id, 1 AS one FROM data WHERE age > 40 GROUP BY patient_id) AS p "

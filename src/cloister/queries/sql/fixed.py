@@ -103,7 +103,8 @@ def add(left: Value, right: Value) -> Value:
         return right if left == 0 else left
     unit = unit_of([left, right])
     a, b = in_unit(left, unit), in_unit(right, unit)
-    steps = exp.Add(this=closed(a.steps), expression=closed(b.steps))
+    first = a.steps if isinstance(a.steps, exp.Add) else closed(a.steps)
+    steps = exp.Add(this=first, expression=closed(b.steps))
     return _number(steps, unit, a.low + b.low, a.high + b.high)
 
 

@@ -7,6 +7,7 @@ column of the right side, also in those that are computed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,7 +56,7 @@ class Joiner:
         inside = Scope({**self._scope.tables, alias: side.columns})
         pairs, condition = self._condition(node, inside, side)
         self._check(pairs, right, node)
-        columns = changed(side.columns, self._matched) if is_left else side.columns
+        columns = self._optional(side.columns) if is_left else side.columns
         shared = self._scope.shared | {name for name, _, is_using in pairs if is_using}
         scope = Scope({**self._scope.tables, alias: columns}, shared=frozenset(shared))
         return self._joined(side, condition, right, is_left=is_left), scope
@@ -164,10 +165,19 @@ class Joiner:
             return exp.column(f"{self._prefix}{node.name}", quoted=True)
         return node
 
+    def _optional(self, columns: Columns) -> Columns:
+        """Return columns that are missing where there is no match: they name the person of some rows only."""
+        matched = changed(columns, self._matched)
+        return {name: _without_person(make) for name, make in matched.items()}
+
     def _matched(self, sql: exp.Expression) -> exp.Expression:
         """Return SQL that is missing where the right side has no row."""
         match = exp.EQ(this=exp.column(f"{self._prefix}match", quoted=True), expression=fixed.whole(1))
         return fixed.case([(match, sql)])
+
+
+def _without_person(make: Callable[[], Term]) -> Callable[[], Term]:
+    return lambda: replace(make(), is_person=False)
 
 
 def _is_injective(left: Term, right: Term) -> bool:

@@ -8,7 +8,7 @@ from cloister.errors import UnsafeQueryError
 
 __all__ = ["Sizes"]
 
-_LARGEST, _DEEPEST = 300_000, 250
+_LARGEST, _DEEPEST = 200_000, 150
 
 
 class Sizes:

@@ -106,17 +106,25 @@ class Measured:
         """Return the number in fixed point; ``exactly`` keeps whole numbers whole."""
         low, high = self._bounds()
         if low >= high:
-            raise same_everywhere(self.label)
+            return self._only(low)
         if self.unit != 1:
             return self._steps(low, high)
         granularity = 1 if exactly and self.storage is StorageType.INTEGER else None
         return fixed_point(self.stored, self.storage, self.label, bounds=(low, high), granularity=granularity)
 
+    def _only(self, value: Fraction) -> Number:
+        """Return the one number that limits leave; missing where the stored one is."""
+        present: exp.Expression = exp.Not(this=exp.Is(this=self.stored, expression=exp.Null()))
+        if self.storage is StorageType.REAL:
+            present = exp.LTE(this=self.stored, expression=literal(math.inf, StorageType.REAL))
+        number = fixed.as_number(value, label=self.label)
+        return replace(number, steps=fixed.case([(present, number.steps)]))
+
     def _steps(self, low: Fraction, high: Fraction) -> Number:
         """Return a stored number of steps within limits, which are rounded inward to whole steps."""
         ends = Fraction(math.ceil(low / self.unit)), Fraction(math.floor(high / self.unit))
         if ends[0] >= ends[1]:
-            raise same_everywhere(self.label)
+            return self._only(ends[0] * self.unit)
         number = fixed_point(self.stored, self.storage, self.label, bounds=ends, granularity=1)
         return replace(number, unit=self.unit)
 
@@ -209,10 +217,7 @@ class Term(Operand):
         if isinstance(self.numeric, Measured):
             return self.numeric.number(exactly=False)
         number = replace(fixed.as_number(self.value, label=self.label), label=self.label)
-        if not _SMALLEST_UNIT <= number.unit <= 1 / _SMALLEST_UNIT:
-            raise UnsafeQueryError(
-                f'"{self.label}" has too large or too small a factor.', fix="multiply the aggregate instead."
-            )
+        check_unit(number)
         return number
 
     def settled(self) -> Term:
@@ -236,11 +241,20 @@ def _readable(term: Term) -> tuple[exp.Expression, StorageType]:
     number = term.numeric
     if not isinstance(number, Number) or number.unit == 1:
         return term.sql, term.storage
+    check_unit(number)
     if number.unit.denominator == 1:
         return fixed.in_unit(number, Fraction(1)).steps, StorageType.INTEGER
     steps = exp.Cast(this=number.steps, to=exp.DataType.build("DOUBLE"))
     times, over = (literal(float(part), StorageType.REAL) for part in number.unit.as_integer_ratio())
     return exp.Div(this=exp.Paren(this=exp.Mul(this=steps, expression=times)), expression=over), StorageType.REAL
+
+
+def check_unit(number: Number) -> None:
+    """Refuse steps that are too large or too small for ordinary floating point."""
+    if not _SMALLEST_UNIT <= number.unit <= 1 / _SMALLEST_UNIT:
+        raise UnsafeQueryError(
+            f'"{number.label}" has too large or too small a factor.', fix="multiply the aggregate instead."
+        )
 
 
 def constant(value: Fraction, label: str) -> Term:
