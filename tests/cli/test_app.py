@@ -79,6 +79,15 @@ def test_advice_names_options() -> None:
         failures.on_command_line('give missing=("?", "NA"), encoding="utf-8".')
         == 'give --missing "?", --encoding utf-8.'
     )
+    assert failures.on_command_line("use epsilon=0.1 with delta=1e-6.") == "use --epsilon 0.1 with --delta 1e-6."
+    assert failures.on_command_line("use unit=\"row\" or unit='id'.") == "use --unit row or --unit id."
+    state = 'state schema.with_bounds("age", (0, 110)) or schema.with_categories("sex", ["F", "M"]).'
+    assert (
+        failures.on_command_line(state)
+        == 'state "bounds: [0, 110]" for age in the schema file or "categories: ["F", "M"]" for sex in the schema file.'
+    )
+    python = "write Budget(epsilon=3, delta=1e-6) or Budget(rho=..., delta=...)."
+    assert failures.on_command_line(python) == python
 
 
 def test_version_loads_no_heavy_package() -> None:

@@ -161,6 +161,7 @@ def _conclude(output: Output, answers: list[Answered], remaining: Budget) -> Non
     output.say("Run this command again and the answers come out a little different: that is the protection.")
     output.heading("Next")
     output.say(f"Describe a table of your own:  {program()} schema infer visits.csv -o visits.schema.yaml")
+    output.say(f"Ask it a question:             {program()} query --help")
     output.say("Read on:                       docs/tutorials/data-owner.md")
 
 

@@ -33,7 +33,7 @@ _OPTIONS = {
     r"\bopen the table with max_rows_per_unit=\.\.\.": "add --limit NUMBER",
     r"\bprivate\.choose_limit": "in Python, private.choose_limit",
     r"\bunit=([\"'])([^\"']+)\1": r"--unit \2",
-    r"(?<![(\w])(?<!\d, )(epsilon|delta|rho|error)=(?=[\d.])": r"--\1 ",
+    r"(?<![(\w])(?<!, )(epsilon|delta|rho|error)=(?=\d)": r"--\1 ",
     r'\bschema\.with_(bounds|categories)\("([^"]+)", [(\[](.*?)[)\]]\)': r'"\1: [\3]" for \2 in the schema file',
 }
 

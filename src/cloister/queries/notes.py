@@ -44,11 +44,15 @@ def _clamped(number: Number) -> str:
 
 def _rank(plan: Plan, position: int) -> str:
     ranking, chooser = plan.design.rankings[position], plan.rankings[position]
-    rows = chooser.rank_margin() / plan.design.reach.scale
+    rows = f"{chooser.rank_margin() / plan.design.reach.scale:,.0f} rows"
+    label = ranking.number.label
     match ranking.aggregate:
         case Quantile(q=q):
-            place = f"the {float(q):g} quantile"
+            return f"The {float(q):g} quantile of {label} is off by at most {rows} in rank, 95% of the time."
         case Extreme(largest=largest):
-            beyond = abs(float(chooser.offset)) / plan.design.reach.scale
-            place = f"the value that {beyond:,.0f} rows lie {'above' if largest else 'below'}"
-    return f"The answer is within {rows:,.0f} rows of {place}, in rank, 95% of the time."
+            beyond = f"{abs(float(chooser.offset)) / plan.design.reach.scale:,.0f} rows"
+            name, side = ("maximum", "above") if largest else ("minimum", "below")
+            return (
+                f"The {name} of {label} is not the true one but a value that about {beyond} lie {side}; "
+                f"it is off by at most {rows} in rank, 95% of the time."
+            )
