@@ -264,7 +264,7 @@ def _open_database(url: str, table: str, missing: tuple[str, ...]) -> Engine:
     schema, last = _chosen(table, known, path)
     relation = exp.Table(this=exp.to_identifier(last, quoted=True), db=exp.to_identifier(schema, quoted=True))
     try:
-        return engine_over_connection(connection, relation, missing=missing)
+        return engine_over_connection(connection, relation, missing=missing, is_foreign=True)
     except duckdb.Error:
         raise DataError(
             f'"{table}" cannot be read from "{path}" alone.',

@@ -88,6 +88,7 @@ class Asking:
             groups=max_groups_per_unit,
             bounding=bounding,
             order=None if order_by is None else present_value(table, order_by),
+            ordered=table.engine.source(),
         )
         self._check_limits(order_by)
         self._catalog = Catalog(
@@ -358,7 +359,10 @@ class Asking:
         return price.guarantee(adjacency=adjacency, unit=unit, assumptions=assumptions)
 
     def _key(self, canonical: str, contribution: Contribution, kind: str) -> str:
-        return f"{self._version} || {contribution.canonical()} || {kind} || {canonical}"
+        """Return the text under which an answer is found again: the same tables, by name, and the same question."""
+        for name, table in self._catalog.private.items():
+            canonical = canonical.replace(f'"{table.engine.source().name}"', f'"table {name}"')
+        return f"{self._version} || {self._catalog.canonical()} || {contribution.canonical()} || {kind} || {canonical}"
 
 
 def _tainted(made: Plan, caveats: tuple[Any, ...]) -> DifferentialPrivacy:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,3 +27,13 @@ class Catalog:
     private: Mapping[str, Table]
     person: str | None = None
     public: Mapping[str, pa.Table] = field(default_factory=dict)
+
+    def canonical(self) -> str:
+        """Return a text that is the same for the same tables: names, columns in order, types and public domains."""
+        return json.dumps([self.person, *(_described(name, table) for name, table in self.private.items())])
+
+
+def _described(name: str, table: Table) -> list[Any]:
+    columns = [[column, str(storage)] for column, storage in table.types.items()]
+    schema = None if table.schema is None else table.schema.to_dict()
+    return [name, columns, list(table.engine.missing), schema]

@@ -82,6 +82,7 @@ class Contribution:
             default ``limit``.
         bounding: how the limit is kept.
         order: SQL for the order in which ``truncate`` takes the rows of a person.
+        ordered: the table that has this order; rows of others come in the order of what is asked.
     """
 
     adjacency: Adjacency = Adjacency.ADD_REMOVE
@@ -91,6 +92,7 @@ class Contribution:
     groups: int | None = None
     bounding: str = "weight"
     order: exp.Expression | None = None
+    ordered: exp.Expression | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
@@ -124,6 +126,8 @@ class Contribution:
         limits = [f"each {self.unit} counts for at most {self.limit} rows ({kept[self.bounding]})"]
         if self.per_group is not None:
             limits.append(f"at most {self.per_group} of them in one group")
+        if self.groups is not None:
+            limits.append(f"in at most {self.groups} groups where groups are chosen or persons are counted")
         return (", ".join(limits),)
 
     def canonical(self) -> str:

@@ -102,7 +102,7 @@ class ExactCore:
             rows,
             limit=self._reach.rows,
             looked_at=list(dict.fromkeys(looked_at)),
-            first_by=self._contribution.order if rows.source == self._engine.source() else None,
+            first_by=self._contribution.order if rows.source == self._contribution.ordered else None,
             sample=self._contribution.bounding == "sample",
         )
 

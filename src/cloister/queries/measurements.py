@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import UnsafeQueryError
+from cloister.mechanisms.base import with_room
 from cloister.queries.cells import Cells, Component, check_size
 from cloister.queries.contribution import Contribution, Reach
 from cloister.queries.question import (
@@ -66,7 +67,8 @@ class Measurement:
         if self.rest_of is not None:
             return np.stack([first, cells.numbers[self.rest_of] - first])
         if self.offset:
-            first = first - self.offset * cells.numbers[present_of(self.component)]
+            present = cells.numbers[present_of(self.component)].astype(object)
+            first = with_room(first.astype(object) - self.offset * present)
         return first[np.newaxis, :]
 
 

@@ -186,15 +186,23 @@ class Moments:
         outside = (1 - float(validation.check_confidence(confidence))) / 3
         count, total, square = (half_width(noises, 1 - outside) for noises in self.noises)
         shown = self.values(self.counts, self.totals, self.squares)
-        ends = [
-            self.values(self.counts + a * count, self.totals + b * total, self.squares + c * square)
-            for a in (-1, 1)
-            for b in (-1, 0, 1)
-            for c in (-1, 1)
-        ]
+        nearest = np.sign(self.totals) * np.maximum(np.abs(self.totals) - total, 0)
+        farthest = np.sign(self.totals) * (np.abs(self.totals) + total)
+        fewest, most = self.counts - count, self.counts + count
+        ends = []
+        for totals in (nearest, self.totals, farthest):
+            for squares in (self.squares - square, self.squares + square):
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    turning = np.clip(np.nan_to_num(2 * totals**2 / squares), fewest, most)
+                ends += [self.values(counts, totals, squares) for counts in (fewest, turning, most)]
         away = np.maximum(np.max(ends, axis=0) - shown, shown - np.min(ends, axis=0))
-        worst = math.sqrt(self.largest) if self.root else self.largest
-        return np.where(self.counts - count < 1, np.maximum(worst - shown, shown), away)
+        worst = math.sqrt(self._most) if self.root else self._most
+        return np.where(self.counts - count < 2, np.maximum(worst - shown, shown), away)
+
+    @property
+    def _most(self) -> float:
+        """Return the largest variance: of two values at the ends, that of a sample is twice that of a population."""
+        return 2 * self.largest if self.sample else self.largest
 
     def deviations(self) -> Floats:
         """Return NaN for each answer: the margin is a bound, not a multiple of a deviation."""
@@ -208,10 +216,10 @@ class Moments:
     def values(self, counts: Floats, totals: Floats, squares: Floats) -> Floats:
         """Return the variance or deviation that these moments give, within its public range."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = squares / counts - (totals / counts) ** 2
+            variance = np.clip(np.nan_to_num(squares / counts - (totals / counts) ** 2), 0, self.largest)
             if self.sample:
-                variance = variance * counts / (counts - 1)
-        inside = np.where(counts > 1, np.clip(np.nan_to_num(variance), 0, self.largest), self.largest / 2)
+                variance = np.nan_to_num(variance * counts / (counts - 1))
+        inside = np.where(counts >= 2, np.clip(variance, 0, self._most), self.largest / 2)
         return np.asarray(np.sqrt(inside) if self.root else inside)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,7 +28,6 @@ from cloister.errors import DataError
 __all__ = ["DuckDBEngine", "connect", "engine_over_arrow", "engine_over_relation"]
 
 _DATA = "cloister_data"
-_NUMBERS = itertools.count()
 _TYPES = dict.fromkeys(
     ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"), StorageType.INTEGER
 )
@@ -58,7 +56,10 @@ _Run = Callable[[str], pa.Table]
 
 
 class DuckDBEngine:
-    """A table in DuckDB. ``run`` executes SQL in which the table is called ``relation``."""
+    """A table in DuckDB. ``run`` executes SQL in which the table is called ``relation``.
+
+    Text in a table that somebody else made (``is_foreign``) may have a collation of its own, which is set aside.
+    """
 
     dialect = "duckdb"
     sums_overflow = False
@@ -72,9 +73,12 @@ class DuckDBEngine:
         native_types: Sequence[Any],
         missing: tuple[str, ...] = (),
         connection: duckdb.DuckDBPyConnection | None = None,
+        is_foreign: bool = False,
     ) -> None:
         self.names = repair_names(names)
         self._connection = connection
+        self._beside = 0
+        self._is_foreign = is_foreign
         self.missing = missing
         self._native = [str(native).lower() for native in native_types]
         self.types = tuple(map(_storage_type, self._native))
@@ -95,6 +99,9 @@ class DuckDBEngine:
             raise unusable(self.names[position], native)
         if storage is StorageType.TIMESTAMP and native != "timestamp":
             return exp.TryCast(this=column, to=exp.DataType.build(SQL_TYPES[storage]))
+        if storage is StorageType.TEXT and self._is_foreign:
+            text = column if native == "varchar" else exp.cast(column, SQL_TYPES[storage])
+            return exp.paren(exp.Collate(this=text, expression=exp.to_identifier("C", quoted=True)))
         as_is = native in ("bigint", "double", "boolean", "varchar", "date", "timestamp")
         return column if as_is else exp.cast(column, SQL_TYPES[storage])
 
@@ -115,7 +122,8 @@ class DuckDBEngine:
         """Return the rows of another DuckDB table, held in this one's connection."""
         if self._connection is None or not isinstance(other, DuckDBEngine):
             raise apart()
-        name = f"cloister_other_{next(_NUMBERS)}"
+        self._beside += 1
+        name = f"cloister_other_{self._beside}"
         with self._lock:
             self._connection.register(name, all_rows(other))
             return engine_over_connection(self._connection, exp.to_table(name), names=other.names)
@@ -161,6 +169,8 @@ def engine_over_arrow(table: Any, *, missing: tuple[str, ...] = ()) -> DuckDBEng
     connection = connect()
     connection.execute("SET enable_external_access = false")
     try:
+        if isinstance(table, pa.Table):
+            table.validate(full=True)
         connection.register(_DATA, table)
         return engine_over_connection(connection, exp.to_table(_DATA), names=names, missing=missing)
     except (duckdb.Error, pa.ArrowException):
@@ -176,8 +186,9 @@ def engine_over_connection(
     *,
     names: Sequence[object] | None = None,
     missing: tuple[str, ...] = (),
+    is_foreign: bool = False,
 ) -> DuckDBEngine:
-    """Return an engine over a table or view of a connection that is ours."""
+    """Return an engine over a table or view of a connection that is ours; ``is_foreign`` says who made the table."""
     described = connection.sql(exp.select("*").from_(relation).limit(0).sql(dialect="duckdb", identify=True))
     return DuckDBEngine(
         lambda sql: connection.sql(sql).to_arrow_table(),
@@ -186,6 +197,7 @@ def engine_over_connection(
         native_types=described.types,
         missing=missing,
         connection=connection,
+        is_foreign=is_foreign,
     )
 
 
@@ -197,6 +209,7 @@ def engine_over_relation(relation: Any, *, missing: tuple[str, ...] = ()) -> Duc
         names=relation.columns,
         native_types=relation.types,
         missing=missing,
+        is_foreign=True,
     )
 
 

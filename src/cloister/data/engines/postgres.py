@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from cloister.data.engines.base import (
     apart,
     cast_columns,
     decimal_storage,
+    literal,
     physical,
     repair_names,
     rows_of,
@@ -107,6 +109,8 @@ class PostgresEngine:
             raise unusable(self.names[position], self._unusable[code])
         if code == _WITH_ZONE:
             return exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC"))
+        if code == _NUMERIC and storage is StorageType.REAL:
+            return _as_double(column)
         converted = exp.cast(column, SQL_TYPES[storage])
         if storage is StorageType.TEXT:
             return exp.paren(exp.Collate(this=converted, expression=exp.to_identifier("C", quoted=True)))
@@ -223,6 +227,21 @@ def _storage_type(column: Any) -> StorageType:
         precision, scale = column.precision, column.scale
         return StorageType.REAL if precision is None else decimal_storage(precision, scale or 0)
     return _TYPES.get(column.type_code, StorageType.TEXT)
+
+
+def _as_double(column: exp.Expression) -> exp.Expression:
+    """Return an exact decimal as the nearest double; a cast alone fails beyond the range of doubles."""
+    numbers = {text: exp.cast(exp.Literal.string(text), "DECIMAL") for text in ("NaN", "1e308", "-1e308", "1e-300")}
+    infinite, tiny = (literal(number, StorageType.REAL) for number in (math.inf, 0.0))
+    small = exp.LT(this=exp.Abs(this=column.copy()), expression=numbers["1e-300"])
+    return (
+        exp.Case()
+        .when(exp.EQ(this=column.copy(), expression=numbers["NaN"]), exp.Null())
+        .when(exp.GT(this=column.copy(), expression=numbers["1e308"]), infinite)
+        .when(exp.LT(this=column.copy(), expression=numbers["-1e308"]), literal(-math.inf, StorageType.REAL))
+        .when(small, tiny)
+        .else_(exp.cast(column.copy(), SQL_TYPES[StorageType.REAL]))
+    )
 
 
 def _parse(text: bytes, schema: pa.Schema) -> pa.Table:

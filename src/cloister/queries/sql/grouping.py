@@ -117,7 +117,7 @@ def position(node: exp.Literal, outputs: Sequence[exp.Expression], *, clause: st
 
 
 def _text(term: Term) -> str:
-    return f"{term.settled().sql.sql(comments=False, copy=False)} {term.family}"
+    return term.settled().text
 
 
 def _check(group: exp.Expression | None) -> None:

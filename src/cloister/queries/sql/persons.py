@@ -240,7 +240,7 @@ def _always(term: Term) -> Callable[[], Term]:
 
 
 def _text(term: Term) -> str:
-    return f"{term.settled().sql.sql(comments=False, copy=False)} {term.family}"
+    return term.settled().text
 
 
 def _check_summable(number: Number, node: exp.Expression) -> None:

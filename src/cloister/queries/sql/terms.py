@@ -220,6 +220,12 @@ class Term(Operand):
         check_unit(number)
         return number
 
+    @property
+    def text(self) -> str:
+        """Return a text that is the same for the same term: steps of another unit are another number."""
+        unit = self.numeric.unit if isinstance(self.numeric, Number | Measured) else None
+        return f"{self.sql.sql(comments=False, copy=False)} {self.family} {unit}"
+
     def settled(self) -> Term:
         """Return the term with limits that the query states applied to its SQL."""
         limited = isinstance(self.numeric, Measured) and not self.numeric.is_plain
