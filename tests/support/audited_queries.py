@@ -24,7 +24,7 @@ from cloister.data.sources import open_table
 from cloister.queries import PrivateTable
 from cloister.queries.noise import LaplaceNoise
 
-SAMPLES = 400
+SAMPLES = 300
 
 SCHEMA = Schema.from_dict(
     {
@@ -207,8 +207,8 @@ BROKEN = (
 )
 
 HALVED = (
-    Case("count", lambda table: table.count(**PRICE), samples=2_000),
-    Case("histogram", lambda table: table.histogram("city", **PRICE), samples=2_000),
+    Case("count", lambda table: table.count(**PRICE), samples=1_500),
+    Case("histogram", lambda table: table.histogram("city", **PRICE), samples=1_500),
 )
 """To be audited inside of `half_the_noise`."""
 
