@@ -41,11 +41,11 @@ class SensitivityExceeded(AssertionError):  # noqa: N818  # it says what happene
     """Neighbors are farther apart than a design declares."""
 
 
-def fast_table(rows: pa.Table, *, schema: Any = None) -> Table:
+def fast_table(rows: pa.Table, *, schema: Any = None, name: str | None = None) -> Table:
     """Return a table in one shared DuckDB, which is much faster to open than a database of its own."""
     if not _CONNECTIONS:
         _CONNECTIONS.append(duckdb.connect(":memory:", config={"threads": 1}))
-    connection, name = _CONNECTIONS[0], f"rows_{next(_NUMBERS)}"
+    connection, name = _CONNECTIONS[0], name or f"rows_{next(_NUMBERS)}"
     renamed = rows.rename_columns([f"c{place}" for place in range(rows.num_columns)])
     connection.register(name, renamed)
     engine = DuckDBEngine(

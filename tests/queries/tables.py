@@ -64,7 +64,7 @@ def visits(**options: Any) -> PrivateTable:
 
 
 def private(rows: pa.Table, *, schema: Schema | None = None, fails: Exception | None = None, **options: Any) -> Any:
-    table = fast_table(rows)
+    table = fast_table(rows, name=f"table_{id(rows)}")
     watched = Table(SpyEngine(table.engine, fails=fails), schema=schema)  # type: ignore[arg-type]
     options.setdefault("budget", Budget(epsilon=10**12, delta=0.5))
     return PrivateTable(watched, **options)

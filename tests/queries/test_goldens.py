@@ -9,6 +9,7 @@ from cloister.queries.graphs import edge_epsilon
 from cloister.queries.postprocessing import combine, mean_from_histogram, posterior_mean
 from cloister.queries.voting import RandomDictator
 from cloister.testing import check_golden, load_goldens
+from tests.queries.test_means import scale_of
 from tests.queries.test_ranks import median_intervals
 
 FOLDER = Path(__file__).parents[1] / "golden" / "queries"
@@ -30,6 +31,10 @@ def _posterior_mean(**inputs: Any) -> list[float]:
     return posterior_mean(**inputs).tolist()  # type: ignore[no-any-return]
 
 
+def _mean_scale(**inputs: Any) -> float:
+    return float(scale_of(**inputs))
+
+
 FUNCTIONS = {
     "combined_variance": _combined_variance,
     "mean_from_histogram": mean_from_histogram,
@@ -37,6 +42,7 @@ FUNCTIONS = {
     "noise_graph_epsilon": _edge_epsilon,
     "posterior_mean": _posterior_mean,
     "random_dictatorship_epsilon": _dictator_epsilon,
+    "salaries_mean_calibrations": _mean_scale,
 }
 
 

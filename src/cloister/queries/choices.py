@@ -98,6 +98,7 @@ class Chooser:
             raise ParameterError(
                 f'"{self.key.name}" has {size} categories, fewer than k = {self.k}.', fix=f"ask for k <= {size}."
             )
+        self.mechanism(size)  # refuses a method or price that cannot be, before anything is paid
 
     @property
     def labels(self) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ in a group, of which a guess can be given; nothing is read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -191,8 +192,9 @@ def _price_of(
 
 
 def _three_digits(value: Fraction) -> Fraction:
-    rounded = exact.number(f"{float(value):.3g}")
-    return rounded if rounded >= value else rounded * Fraction(1001, 1000)
+    """Return a price rounded up to three digits."""
+    step = Fraction(10) ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / step) * step
 
 
 def _forecasts(made: Plan, sizes: Sequence[int], inside: float) -> list[Forecast]:
