@@ -13,7 +13,7 @@ from cloister.data.columns import Column
 from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
-from cloister.errors import UnconfirmedSchemaError
+from cloister.errors import MissingBoundsError, UnconfirmedSchemaError, UnsafeQueryError
 from cloister.queries.catalog import Catalog
 from cloister.queries.question import (
     CountDistinct,
@@ -168,6 +168,36 @@ def test_months_are_listed_from_the_first_to_the_last(rows: Catalog) -> None:
 def test_unlisted_numbers_are_shown_as_they_are(rows: Catalog) -> None:
     assert only_key(rows, "income / 3").type is StorageType.REAL
     assert only_key(rows, "(age * 1000 + income) * 1024").type is StorageType.INTEGER
+
+
+def test_public_tables_may_hold_any_plain_type(rows: Catalog) -> None:
+    public = pa.table(
+        {
+            "age": [1, 2],
+            "at": pa.array([dt.datetime(2020, 1, 1), None], pa.timestamp("ms")),
+            "yes": [True, None],
+            "far": [float("inf"), 1.0],
+            "kind": pa.array(["a", "b"]).dictionary_encode(),
+            "bad": ["\0", "x"],
+        }
+    )
+    catalog = Catalog(private=rows.private, public={"p": public})
+    text = compile_sql("SELECT COUNT(at), COUNT(yes), COUNT(far), COUNT(kind) FROM data JOIN p USING (age)", catalog)
+    source = text.question.rows.source.sql()
+    assert "('1', '2020-01-01 00:00:00', 'true', 'Infinity', 'a')" in source
+    with pytest.raises(MissingBoundsError, match="far"):
+        compile_sql("SELECT SUM(far) FROM data JOIN p USING (age)", catalog)
+    with pytest.raises(UnsafeQueryError, match="leave out NUL"):
+        compile_sql("SELECT COUNT(bad) FROM data JOIN p USING (age)", catalog)
+
+
+def test_tables_without_a_schema_can_be_asked_with_limits_in_the_query() -> None:
+    catalog = Catalog(private={"data": open_table(pa.table({"a": [1], "d": [dt.date(2020, 1, 1)]}))})
+    assert compile_sql("SELECT SUM(CLAMP(a, 0, 5)) FROM data", catalog).question.aggregates
+    with pytest.raises(MissingBoundsError, match="CLAMP"):
+        compile_sql("SELECT SUM(a) FROM data", catalog)
+    number = compile_sql("SELECT SUM(YEAR(d)) FROM data", catalog).question.aggregates[0].of  # type: ignore[union-attr]
+    assert number.bounds == (1, 9999)
 
 
 def test_guessed_facts_are_not_used() -> None:

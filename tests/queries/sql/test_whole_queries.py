@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from fractions import Fraction
 from typing import Any
 
 import duckdb
@@ -13,6 +14,7 @@ import pytest
 from cloister.data.columns import Column
 from cloister.data.schema import Schema
 from cloister.queries.catalog import Catalog
+from cloister.queries.question import Total
 from cloister.queries.sql import compile_sql
 from tests.support import engine_tables, exact_answers
 
@@ -110,6 +112,28 @@ QUERIES = [
     ),
     "SELECT COUNT(*) AS n FROM (SELECT DISTINCT patient_id, sex FROM data WHERE sex IS NOT NULL) AS p",
     "SELECT COUNT(DISTINCT patient_id) AS n FROM data WHERE cost > 10",
+    "(SELECT SUM(IF(age > 40, 1, 0)) AS a, SUM(CAST(age AS REAL) / 2) AS b, SUM(CAST(age AS INTEGER)) AS c FROM data)",
+    "SELECT SUM(DAY(day)) AS d, SUM(EXTRACT(MONTH FROM day)) AS m, SUM(YEAR(day)) AS y, AVG(QUARTER(day)) q FROM data",
+    "SELECT SUM(CAST(urgent AS INTEGER)) AS u, COUNT(*) FILTER (WHERE (urgent)) AS v FROM data",
+    (
+        "SELECT (sex) AS s, (COUNT(*)) AS n FROM data WHERE sex IS NOT NULL GROUP BY (sex) "
+        "HAVING (COUNT(*) > 0) AND (COUNT(*)) < 100 ORDER BY (sex)"
+    ),
+    "SELECT SUM(FLOOR(-cost / 7)) AS f, SUM(CEIL(age / 7 - 5)) AS c, SUM(TRUNC(5 - cost)) AS t FROM data",
+    "SELECT COUNT(*) AS n FROM data WHERE CASE WHEN age > 40 THEN urgent ELSE cost > 5 END",
+    "SELECT COUNT(*) AS n FROM data WHERE age + 0.5 > 30.5 AND cost * 2 <= age AND age < 1e300",
+    (
+        "SELECT region, COUNT(*) AS n FROM data JOIN region ON (data.zip = region.zip) AND (code > 1) "
+        "WHERE region IS NOT NULL GROUP BY region ORDER BY region"
+    ),
+    (
+        "SELECT SUM(LEAST(c, 9)) AS c, SUM(LEAST(d, 3)) AS d, MAX(e) AS e FROM (SELECT patient_id, COUNT(cost) AS c, "
+        "COUNT(DISTINCT age) FILTER (WHERE cost > 5) AS d, (MIN(age) + 1) * 2 AS e FROM data GROUP BY (patient_id)) p"
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM (SELECT patient_id, YEAR(day) AS y, COUNT(*) AS c FROM data "
+        "GROUP BY patient_id, YEAR(day) HAVING COUNT(*) = 1 AND YEAR(day) > 2020) AS p WHERE y < 2022"
+    ),
     "SELECT SUM(LEAST(age, -5)) AS a, SUM(GREATEST(cost, 250)) AS b FROM data WHERE age > 0 AND cost >= 0",
     (
         "SELECT COUNT(*) AS n, SUM(one) AS s, COUNT(one) AS c, SUM(COALESCE(one, 3)) AS t FROM data LEFT JOIN "
@@ -175,6 +199,21 @@ def test_without_noise_the_answer_is_that_of_a_plain_database(
         assert list(ours) == list(theirs)
         for name, value in theirs.items():
             assert _same(ours[name], value), (name, ours, theirs)
+
+
+def test_means_of_each_person_are_rounded_down_to_a_small_part_of_a_step(
+    catalog: Catalog, plain: duckdb.DuckDBPyConnection
+) -> None:
+    query = (
+        "SELECT SUM(a) AS a, SUM(c) AS c, SUM(d) AS d FROM (SELECT patient_id, AVG(age) AS a, AVG(cost) AS c, "
+        "AVG(age - 60) FILTER (WHERE cost > 5) AS d FROM data GROUP BY patient_id) AS p"
+    )
+    compiled = compile_sql(query, catalog)
+    (found,), (expected,) = exact_answers.rows_of(compiled), _plain_rows(plain, query)
+    for name, total in zip(expected, compiled.question.aggregates, strict=True):
+        assert isinstance(total, Total)
+        assert expected[name] - 7 * total.of.unit <= found[name] <= expected[name] + 1e-9
+        assert total.of.unit <= Fraction(1, 1000)
 
 
 def _same(ours: Any, theirs: Any) -> bool:
