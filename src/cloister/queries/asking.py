@@ -44,6 +44,11 @@ __all__ = ["Asking"]
 DATA = "data"
 """What SQL calls the table."""
 
+_SNIFFED = (
+    "the types of columns are public, although they were read from the rows of the file "
+    "(state the storage of every column in the schema to make them so)"
+)
+
 
 class Asking:
     """The part of a private table that opens its account and pays for answers."""
@@ -88,6 +93,7 @@ class Asking:
             groups=max_groups_per_unit,
             bounding=bounding,
             order=None if order_by is None else present_value(table, order_by),
+            assumptions=_sniffed(table, *(others or {}).values()),
         )
         self._check_limits(order_by)
         self._catalog = Catalog(
@@ -355,7 +361,9 @@ class Asking:
 
     def _pure(self, price: Price, *assumptions: str) -> DifferentialPrivacy:
         adjacency, unit = self._contribution.adjacency, self._contribution.unit
-        return price.guarantee(adjacency=adjacency, unit=unit, assumptions=assumptions)
+        return price.guarantee(
+            adjacency=adjacency, unit=unit, assumptions=(*assumptions, *self._contribution.assumptions)
+        )
 
     def _key(self, canonical: str, contribution: Contribution, kind: str) -> str:
         return f"{self._version} || {contribution.canonical()} || {kind} || {canonical}"
@@ -363,6 +371,11 @@ class Asking:
 
 def _tainted(made: Plan, caveats: tuple[Any, ...]) -> DifferentialPrivacy:
     return made.guarantee.with_caveat(*caveats)
+
+
+def _sniffed(*tables: Table) -> tuple[str, ...]:
+    """Return what is assumed if a row can change the type of a column, and with it what may be asked."""
+    return (_SNIFFED,) if any(table.engine.sniffed for table in tables) else ()
 
 
 def _single(value: Any) -> Any:  # a NumPy scalar, or a whole number beyond 64 bits

@@ -82,6 +82,7 @@ class Contribution:
             default ``limit``.
         bounding: how the limit is kept.
         order: SQL for the order in which ``truncate`` takes the rows of a person.
+        assumptions: what is taken to be public about the table, for the guarantee.
     """
 
     adjacency: Adjacency = Adjacency.ADD_REMOVE
@@ -91,6 +92,7 @@ class Contribution:
     groups: int | None = None
     bounding: str = "weight"
     order: exp.Expression | None = None
+    assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
@@ -113,9 +115,9 @@ class Contribution:
         return self.adjacency is Adjacency.USER
 
     def describe(self) -> tuple[str, ...]:
-        """Return what the guarantee assumes about contributions, in words."""
+        """Return what the guarantee assumes about contributions and the table, in words."""
         if not self.is_person:
-            return ()
+            return self.assumptions
         kept = {
             "weight": "rows beyond that are scaled down",
             "truncate": "the first of them count",
@@ -124,7 +126,7 @@ class Contribution:
         limits = [f"each {self.unit} counts for at most {self.limit} rows ({kept[self.bounding]})"]
         if self.per_group is not None:
             limits.append(f"at most {self.per_group} of them in one group")
-        return (", ".join(limits),)
+        return (", ".join(limits), *self.assumptions)
 
     def canonical(self) -> str:
         """Return a text that is the same for the same limits."""

@@ -72,8 +72,10 @@ class DuckDBEngine:
         native_types: Sequence[Any],
         missing: tuple[str, ...] = (),
         connection: duckdb.DuckDBPyConnection | None = None,
+        sniffed: frozenset[str] = frozenset(),
     ) -> None:
         self.names = repair_names(names)
+        self.sniffed = sniffed
         self._connection = connection
         self.missing = missing
         self._native = [str(native).lower() for native in native_types]
@@ -118,7 +120,9 @@ class DuckDBEngine:
         name = f"cloister_other_{next(_NUMBERS)}"
         with self._lock:
             self._connection.register(name, all_rows(other))
-            return engine_over_connection(self._connection, exp.to_table(name), names=other.names)
+            return engine_over_connection(
+                self._connection, exp.to_table(name), names=other.names, sniffed=other.sniffed
+            )
 
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
@@ -176,6 +180,7 @@ def engine_over_connection(
     *,
     names: Sequence[object] | None = None,
     missing: tuple[str, ...] = (),
+    sniffed: frozenset[str] = frozenset(),
 ) -> DuckDBEngine:
     """Return an engine over a table or view of a connection that is ours."""
     described = connection.sql(exp.select("*").from_(relation).limit(0).sql(dialect="duckdb", identify=True))
@@ -186,6 +191,7 @@ def engine_over_connection(
         native_types=described.types,
         missing=missing,
         connection=connection,
+        sniffed=sniffed,
     )
 
 
