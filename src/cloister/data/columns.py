@@ -23,7 +23,7 @@ from cloister.errors import CloisterError, SchemaError
 Bounds: TypeAlias = "tuple[Fraction, Fraction] | tuple[date, date]"
 Category: TypeAlias = "str | int | float | bool"
 
-FACTS = ("role", "kind", "bounds", "categories", "subject")
+FACTS = ("role", "kind", "storage", "bounds", "categories", "subject")
 """What may be guessed about a column."""
 
 
@@ -74,6 +74,7 @@ class Column:
         name: the column's name in the data.
         role: what it gives away about a person; quasi unless said, the safe choice.
         kind: what its values are.
+        storage: the type in which a CSV file is read, public; None reads it from the cells.
         bounds: its smallest and largest value, public; exact numbers, or dates for a datetime.
         categories: its values, public; in order for an ordinal column.
         hierarchy: how its values are generalized.
@@ -88,6 +89,7 @@ class Column:
     name: str
     role: Role = Role.QUASI
     kind: Kind = Kind.NOMINAL
+    storage: StorageType | None = None
     bounds: Bounds | None = None
     categories: tuple[Category, ...] | None = None
     hierarchy: Hierarchy | None = field(default=None, repr=False)
@@ -103,6 +105,7 @@ class Column:
             set_ = object.__setattr__
             set_(self, "role", Role(check_choice(self.role, name="role", allowed=tuple(Role))))
             set_(self, "kind", Kind(check_choice(self.kind, name="kind", allowed=tuple(Kind))))
+            set_(self, "storage", None if self.storage is None else _clean_storage(self.storage))
             set_(self, "missing", Missing(check_choice(self.missing, name="missing", allowed=tuple(Missing))))
             set_(self, "bounds", None if self.bounds is None else clean_bounds(self.bounds, kind=self.kind))
             set_(self, "categories", None if self.categories is None else clean_categories(self.categories))
@@ -116,6 +119,12 @@ class Column:
                 f"a {self.kind} column has no bounds.",
                 fix=f"use kind: one of {', '.join(BOUNDED)}; or drop the bounds.",
             )
+        if self.storage is not None and not self.fits(self.storage):
+            fitting = " or ".join(storage for storage in StorageType if self.fits(storage))
+            raise SchemaError(
+                f"a {self.kind} column is not stored as {self.storage}.",
+                fix=f"write storage: {fitting}; or drop the storage, or correct the kind.",
+            )
         if not isinstance(self.subject, bool):
             raise SchemaError("subject is not true or false.", fix="write subject: true for the person's id only.")
         if self.hierarchy is not None and not isinstance(self.hierarchy, Hierarchy):
@@ -127,6 +136,11 @@ class Column:
         stated = tuple(f"{fact}: " for fact in facts)
         kept = "; ".join(why for why in self.evidence.split("; ") if not why.startswith(stated)) if left else ""
         return replace(self, guessed=left, evidence=kept if evidence is None else evidence, **facts)
+
+    @property
+    def stated_storage(self) -> StorageType | None:
+        """Return the storage if a person stated or confirmed it, else None."""
+        return None if "storage" in self.guessed else self.storage
 
     def fits(self, storage: StorageType) -> bool:
         """Return whether values of a storage type can be of this kind."""
@@ -227,6 +241,10 @@ def _clean_category(value: Any) -> Any:
 
 def _written(value: Any) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def _clean_storage(value: Any) -> StorageType:
+    return StorageType(check_choice(value, name="storage", allowed=tuple(StorageType)))
 
 
 def _clean_weight(value: Any) -> Fraction:

@@ -55,12 +55,23 @@ def _infer_column(profile: ColumnProfile, *, may_be_subject: bool) -> Column:
     bounds = _bounds(profile) if role is not Role.IDENTIFIER and kind in (Kind.NUMERIC, Kind.DATETIME) else None
     categories = _categories(profile) if role is not Role.IDENTIFIER and kind is Kind.NOMINAL else None
     subject = may_be_subject and role is Role.IDENTIFIER and names_subject(profile)
+    storage = profile.type if profile.missing < profile.rows else None
     reasons = [f"role: {reason}", *_odd_spelling(profile), *_domain_reasons(bounds=bounds, categories=categories)]
-    facts = {"role": True, "kind": True, "bounds": bounds, "categories": categories, "subject": subject}
+    if storage is not None:
+        reasons.append("storage: the type that the values have")
+    facts = {
+        "role": True,
+        "kind": True,
+        "storage": storage,
+        "bounds": bounds,
+        "categories": categories,
+        "subject": subject,
+    }
     return Column(
         name=profile.name,
         role=role,
         kind=kind,
+        storage=storage,
         bounds=bounds,
         categories=categories,
         subject=subject,

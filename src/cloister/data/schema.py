@@ -18,7 +18,7 @@ from cloister.data import schema_file as file
 from cloister.data.columns import BOUNDED, Bounds, Category, Column, Kind, Role
 from cloister.data.hierarchy import Hierarchy
 from cloister.data.inference import infer_schema
-from cloister.data.profile import ColumnProfile
+from cloister.data.profile import ColumnProfile, StorageType
 from cloister.data.schema_check import SchemaReport, check_schema
 from cloister.errors import (
     DataWarning,
@@ -194,12 +194,19 @@ class Schema(Mapping[str, Column]):
         return self._with(name, role=role)
 
     def with_kind(self, name: str, kind: Kind | str) -> Schema:
-        """Return the schema with a column's kind stated; bounds that the kind cannot have are dropped."""
+        """Return the schema with a column's kind stated; bounds and storage that the kind cannot have are dropped."""
         column = self[name]
         same_scale = (column.kind is Kind.DATETIME) == (kind == Kind.DATETIME)
         bounds = column.bounds if kind in BOUNDED and same_scale else None
         guessed = column.guessed - ({"bounds"} if bounds is None else set())
-        return self._replaced(replace(column, bounds=bounds, guessed=guessed).with_facts(kind=kind))
+        bare = replace(column, storage=None, bounds=bounds, guessed=guessed).with_facts(kind=kind)
+        if column.storage is None or not bare.fits(column.storage):
+            return self._replaced(replace(bare, guessed=bare.guessed - {"storage"}))
+        return self._replaced(replace(bare, storage=column.storage))
+
+    def with_storage(self, name: str, storage: StorageType | str | None) -> Schema:
+        """Return the schema with the type stated in which a CSV file's column is read, whatever its cells hold."""
+        return self._with(name, storage=storage)
 
     def with_bounds(self, name: str, bounds: Sequence[Any]) -> Schema:
         """Return the schema with a column's smallest and largest value stated, known without looking at the data."""
@@ -234,7 +241,7 @@ class Schema(Mapping[str, Column]):
     def confirm(self, *names: str) -> Schema:
         """Return the schema with the guesses of all, or of the named, columns taken for facts.
 
-        Confirming says that the bounds and categories would be known without looking at this data.
+        Confirming says that the bounds, categories and storage would be known without looking at this data.
         """
         for name in names:
             self[name]

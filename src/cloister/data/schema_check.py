@@ -214,6 +214,9 @@ def _about_data(column: Column, profile: ColumnProfile) -> Iterator[Finding]:
         )
     if column.role is Role.IDENTIFIER:
         return
+    if _loses_cells(column, profile):
+        yield _other_storage(column, profile)
+        return
     if not column.fits(profile.type) and profile.missing < profile.rows:
         yield _contradiction(column, profile)
         return
@@ -254,6 +257,26 @@ def _contradiction(column: Column, profile: ColumnProfile) -> Finding:
         'open_table(..., missing=("?",)).',
         f'write "kind: {right}", without bounds that do not suit it, or mend the data; name texts that stand for '
         "missing values with --missing.",
+    )
+
+
+def _loses_cells(column: Column, profile: ColumnProfile) -> bool:
+    """Return whether values of the type that the table has may not fit the storage that is stated."""
+    widened = {StorageType.TEXT: set(StorageType), StorageType.REAL: {StorageType.INTEGER}}
+    stated = column.stated_storage
+    if stated is None or profile.missing == profile.rows:
+        return False
+    return profile.type is not stated and profile.type not in widened.get(stated, ())
+
+
+def _other_storage(column: Column, profile: ColumnProfile) -> Finding:
+    return Finding(
+        Severity.WARNING,
+        column.name,
+        f'"{column.name}" is stated to be stored as {column.storage}, but the table holds it as {profile.type}: '
+        "cells of a CSV file that do not fit will be missing.",
+        f'mend the data, or state the type that is meant: schema.with_storage("{column.name}", "{profile.type}").',
+        f'mend the data, or write "storage: {profile.type}" if that is meant.',
     )
 
 

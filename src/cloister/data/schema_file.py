@@ -29,6 +29,7 @@ _TOP_KEYS = ("schema", "columns")
 _KEYS = (
     "role",
     "kind",
+    "storage",
     "bounds",
     "categories",
     "hierarchy",
@@ -148,6 +149,7 @@ def _column_to_dict(column: Column, *, hierarchy: Callable[[Column], str | None]
     facts: dict[str, Any] = {
         "role": str(column.role),
         "kind": str(column.kind),
+        "storage": None if column.storage is None else str(column.storage),
         "bounds": None if column.bounds is None else _plain_bounds(column.bounds),
         "categories": None if column.categories is None else list(column.categories),
         "hierarchy": hierarchy(column),

@@ -11,8 +11,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from sqlglot import exp
 
+from cloister.data.columns import Column
 from cloister.data.engines.base import Engine, repair_names
 from cloister.data.engines.files import CSV_ENDINGS, PARQUET_ENDINGS, engine_over_csv, engine_over_parquet
+from cloister.data.profile import StorageType
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SourceNotFoundError, did_you_mean
 
@@ -35,7 +37,8 @@ def open_table(
         source: a CSV (also .csv.gz) or Parquet path, a glob, a pandas or polars data frame, an Arrow table or dataset,
             a DuckDB relation, a PySpark data frame, or a URL ``postgresql://.../db?table=schema.table`` or
             ``duckdb:///file?table=name``.
-        schema: a `Schema` or the path of a schema file.
+        schema: a `Schema` or the path of a schema file. The columns of a CSV file whose storage it states are read in
+            exactly that type, with cells that do not fit missing; other columns get the type that all cells have.
         name: the table's name in a database, instead of ``?table=``.
         missing: texts that stand for a missing value, such as ``("?", "NA")``.
         encoding: of a CSV file: utf-8 (the default), latin-1, cp1252 or utf-16.
@@ -46,15 +49,16 @@ def open_table(
         MissingExtraError: if the engine's package is not installed.
     """
     markers = _check_missing(missing)
+    described = _read_schema(schema)
     if encoding is not None and not isinstance(source, str | Path):
         raise ParameterError("encoding= is for CSV files only.", fix="leave encoding out.")
     if isinstance(source, str) and "://" in source:
         engine = _open_url(source, name, markers)
     elif isinstance(source, str | Path):
-        engine = _open_path(os.fspath(source), markers, encoding)
+        engine = _open_path(os.fspath(source), markers, encoding, _stated_storage(described))
     else:
         engine = _open_object(source, markers)
-    return Table(engine, schema=_read_schema(schema))
+    return Table(engine, schema=described)
 
 
 def files_of(source: str) -> list[Path]:
@@ -72,13 +76,19 @@ def _read_schema(schema: Any) -> Any:
     return Schema.read(schema)
 
 
+def _stated_storage(schema: Any) -> dict[str, StorageType]:
+    columns = getattr(schema, "columns", {}).values()
+    stated = {column.name: column.stated_storage for column in columns if isinstance(column, Column)}
+    return {name: storage for name, storage in stated.items() if storage is not None}
+
+
 def _check_missing(missing: Sequence[str]) -> tuple[str, ...]:
     if isinstance(missing, str) or not all(isinstance(marker, str) for marker in missing):
         raise ParameterTypeError("missing= is not a list of texts.", fix='write for example missing=("?", "NA").')
     return tuple(missing)
 
 
-def _open_path(text: str, missing: tuple[str, ...], encoding: str | None) -> Engine:
+def _open_path(text: str, missing: tuple[str, ...], encoding: str | None, storage: dict[str, StorageType]) -> Engine:
     paths = _find(text)
     for path in paths:
         _check_readable(path)
@@ -89,7 +99,7 @@ def _open_path(text: str, missing: tuple[str, ...], encoding: str | None) -> Eng
         )
     if kinds == {"parquet"}:
         return engine_over_parquet(paths, missing=missing)
-    return engine_over_csv(paths, missing=missing, encoding=encoding)
+    return engine_over_csv(paths, missing=missing, encoding=encoding, storage=storage)
 
 
 def _find(text: str) -> list[Path]:

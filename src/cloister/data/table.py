@@ -151,15 +151,16 @@ class Table:
 
     def _warn_of_contradictions(self) -> None:
         described = getattr(self._schema, "columns", {})
+        known = {name: column for name, column in described.items() if isinstance(column, Column)}
         wrong = [
-            f'"{name}" is called {described[name].kind} and stored as {storage}'
-            for name, storage in self.types.items()
-            if isinstance(described.get(name), Column) and not described[name].fits(storage)
+            f'"{name}" is called {column.stated_storage or column.kind} and stored as {self.types[name]}'
+            for name, column in known.items()
+            if not column.fits(self.types[name]) or column.stated_storage not in (None, self.types[name])
         ]
         if wrong:
             warnings.warn(
-                f"The schema contradicts the table: {', '.join(wrong)}. Correct the kind, or mend the data; texts that "
-                'stand for missing values are given with missing=("?",).',
+                f"The schema contradicts the table: {', '.join(wrong)}. Correct the kind or storage, or mend the data; "
+                'texts that stand for missing values are given with missing=("?",).',
                 DataWarning,
                 stacklevel=4,
             )

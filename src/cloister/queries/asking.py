@@ -44,6 +44,11 @@ __all__ = ["Asking"]
 DATA = "data"
 """What SQL calls the table."""
 
+_SNIFFED = (
+    "the types of columns are public, although they were read from the rows of the file "
+    "(state the storage of every column in the schema to make them so)"
+)
+
 
 class Asking:
     """The part of a private table that opens its account and pays for answers."""
@@ -89,6 +94,7 @@ class Asking:
             bounding=bounding,
             order=None if order_by is None else present_value(table, order_by),
             ordered=table.engine.source(),
+            assumptions=_sniffed(table, *(others or {}).values()),
         )
         self._check_limits(order_by)
         self._catalog = Catalog(
@@ -356,7 +362,9 @@ class Asking:
 
     def _pure(self, price: Price, *assumptions: str) -> DifferentialPrivacy:
         adjacency, unit = self._contribution.adjacency, self._contribution.unit
-        return price.guarantee(adjacency=adjacency, unit=unit, assumptions=assumptions)
+        return price.guarantee(
+            adjacency=adjacency, unit=unit, assumptions=(*assumptions, *self._contribution.assumptions)
+        )
 
     def _key(self, canonical: str, contribution: Contribution, kind: str) -> str:
         """Return the text under which an answer is found again: the same tables, by name, and the same question."""
@@ -367,6 +375,11 @@ class Asking:
 
 def _tainted(made: Plan, caveats: tuple[Any, ...]) -> DifferentialPrivacy:
     return made.guarantee.with_caveat(*caveats)
+
+
+def _sniffed(*tables: Table) -> tuple[str, ...]:
+    """Return what is assumed if a row can change the type of a column, and with it what may be asked."""
+    return (_SNIFFED,) if any(table.engine.sniffed for table in tables) else ()
 
 
 def _single(value: Any) -> Any:  # a NumPy scalar, or a whole number beyond 64 bits

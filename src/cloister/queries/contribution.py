@@ -83,6 +83,7 @@ class Contribution:
         bounding: how the limit is kept.
         order: SQL for the order in which ``truncate`` takes the rows of a person.
         ordered: the table that has this order; rows of others come in the order of what is asked.
+        assumptions: what is taken to be public about the table, for the guarantee.
     """
 
     adjacency: Adjacency = Adjacency.ADD_REMOVE
@@ -93,6 +94,7 @@ class Contribution:
     bounding: str = "weight"
     order: exp.Expression | None = None
     ordered: exp.Expression | None = None
+    assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
@@ -115,9 +117,9 @@ class Contribution:
         return self.adjacency is Adjacency.USER
 
     def describe(self) -> tuple[str, ...]:
-        """Return what the guarantee assumes about contributions, in words."""
+        """Return what the guarantee assumes about contributions and the table, in words."""
         if not self.is_person:
-            return ()
+            return self.assumptions
         kept = {
             "weight": "rows beyond that are scaled down",
             "truncate": "the first of them count",
@@ -128,7 +130,7 @@ class Contribution:
             limits.append(f"at most {self.per_group} of them in one group")
         if self.groups is not None:
             limits.append(f"in at most {self.groups} groups where groups are chosen or persons are counted")
-        return (", ".join(limits),)
+        return (", ".join(limits), *self.assumptions)
 
     def canonical(self) -> str:
         """Return a text that is the same for the same limits."""

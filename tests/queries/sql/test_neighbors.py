@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from cloister.queries.question import Question
 from cloister.queries.sql import compile_sql
 from tests.queries.neighbors import SensitivityExceeded, check_neighbors, fast_table
 
-EXAMPLES = 260
+EXAMPLES = 256
 """Of each of the eight tests below."""
 
 DATA = pa.schema(
@@ -184,22 +183,21 @@ class Rows:
         labs = fast_table(pa.Table.from_pylist(self.labs, schema=LABS), schema=LAB_SCHEMA)
         return Catalog(private={"data": data, "labs": labs}, person=person, public={"codes": CODES})
 
-    def without_row(self) -> Iterator[Rows]:
-        for place in range(min(len(self.data), 2)):
-            yield Rows(self.data[:place] + self.data[place + 1 :], self.labs)
+    def without_row(self) -> Rows:
+        """Rows come in any order, so that the first one may stand for any."""
+        return Rows(self.data[1:], self.labs)
 
-    def replaced(self, other: dict[str, Any]) -> Iterator[Rows]:
-        for place in range(min(len(self.data), 2)):
-            yield Rows([*self.data[:place], other, *self.data[place + 1 :]], self.labs)
+    def replaced(self, other: dict[str, Any]) -> Rows:
+        return Rows([other, *self.data[1:]], self.labs)
 
-    def without_person(self) -> Iterator[Rows]:
-        for person in (1, 2):
-            kept = [[row for row in table if row["pid"] != person] for table in (self.data, self.labs)]
-            if kept != [self.data, self.labs]:
-                yield Rows(*kept)
+    def without_person(self) -> Rows:
+        person = next((row["pid"] for row in (*self.data, *self.labs) if row["pid"] is not None), None)
+        if person is None:
+            reject()
+        return Rows(*([row for row in table if row["pid"] != person] for table in (self.data, self.labs)))
 
 
-tables = st.builds(Rows, st.lists(rows, max_size=8), st.lists(lab_rows, max_size=4))
+tables = st.builds(Rows, st.lists(rows, min_size=1, max_size=8), st.lists(lab_rows, max_size=4))
 limits = st.builds(
     Contribution,
     adjacency=st.just(Adjacency.USER),
@@ -218,7 +216,7 @@ bounded = st.builds(
 suite = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def check(sql: str, contribution: Contribution, first: Rows, neighbors: Iterator[Rows]) -> None:
+def check(sql: str, contribution: Contribution, first: Rows, second: Rows) -> None:
     person = "pid" if contribution.is_person else None
 
     def question(catalog: Any) -> Question:
@@ -227,7 +225,7 @@ def check(sql: str, contribution: Contribution, first: Rows, neighbors: Iterator
         except UnsafeQueryError:
             reject()
 
-    check_neighbors(question, contribution, first.catalog(person), (item.catalog(person) for item in neighbors))
+    check_neighbors(question, contribution, first.catalog(person), [second.catalog(person)])
 
 
 @pytest.mark.slow

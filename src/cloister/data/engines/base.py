@@ -78,6 +78,11 @@ class Engine(Protocol):
         """Return the texts that stand for a missing value."""
         ...
 
+    @property
+    def sniffed(self) -> frozenset[str]:
+        """Return the columns whose types were decided by what is in the rows, so that one row can change them."""
+        ...
+
     def source(self) -> exp.Table:
         """Return what a query selects from, its columns renamed by position."""
         ...

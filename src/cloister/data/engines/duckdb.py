@@ -74,8 +74,10 @@ class DuckDBEngine:
         missing: tuple[str, ...] = (),
         connection: duckdb.DuckDBPyConnection | None = None,
         is_foreign: bool = False,
+        sniffed: frozenset[str] = frozenset(),
     ) -> None:
         self.names = repair_names(names)
+        self.sniffed = sniffed
         self._connection = connection
         self._beside = 0
         self._is_foreign = is_foreign
@@ -126,7 +128,9 @@ class DuckDBEngine:
         name = f"cloister_other_{self._beside}"
         with self._lock:
             self._connection.register(name, all_rows(other))
-            return engine_over_connection(self._connection, exp.to_table(name), names=other.names)
+            return engine_over_connection(
+                self._connection, exp.to_table(name), names=other.names, sniffed=other.sniffed
+            )
 
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
@@ -187,6 +191,7 @@ def engine_over_connection(
     names: Sequence[object] | None = None,
     missing: tuple[str, ...] = (),
     is_foreign: bool = False,
+    sniffed: frozenset[str] = frozenset(),
 ) -> DuckDBEngine:
     """Return an engine over a table or view of a connection that is ours; ``is_foreign`` says who made the table."""
     described = connection.sql(exp.select("*").from_(relation).limit(0).sql(dialect="duckdb", identify=True))
@@ -198,6 +203,7 @@ def engine_over_connection(
         missing=missing,
         connection=connection,
         is_foreign=is_foreign,
+        sniffed=sniffed,
     )
 
 

@@ -1,9 +1,16 @@
 """Files: CSV (also gzipped) and Parquet, one or many, through DuckDB.
 
 A CSV file has a header line; its delimiter (comma, semicolon, tab or bar) is the one most frequent in that line.
-An empty cell is missing, quoted or not. The type of a column is decided from all its cells, by fixed rules and not from
-a sample: integers, real numbers, true/false, ISO dates, ISO dates with times, else text. Numbers with leading zeros
-(postal codes, account numbers) are text. Files up to a gigabyte are read into memory once; larger ones stay on disk.
+An empty cell is missing, quoted or not. A column whose storage the schema states is read in exactly that type: a cell
+that does not fit is missing, so that no row can change what type a column has.
+
+- integer: a whole number of 64 bits, also written ``+7``, ``007`` or ``7.0``;
+- real: a number, ``inf`` or ``nan`` (which is missing); beyond the largest double it is infinite;
+- boolean: ``true`` or ``false``, in any case; date and timestamp: ISO, as below; text: the cell.
+
+The type of any other column is decided from all its cells, by fixed rules and not from a sample: integers, real
+numbers, true/false, ISO dates, ISO dates with times, else text. Numbers with leading zeros (postal codes, account
+numbers) are text then. Files up to a gigabyte are read into memory once; larger ones stay on disk.
 """
 
 from __future__ import annotations
@@ -46,6 +53,12 @@ _PATTERNS = {
 }
 
 
+_STATED_PATTERNS = _PATTERNS | {
+    StorageType.INTEGER: r"[+-]?[0-9]+(\.0*)?",
+    StorageType.REAL: _REAL.replace("(0|[1-9][0-9]*)", "[0-9]+"),
+}
+"""A number that is stated to be one may have leading zeros."""
+_NUMBERS = (StorageType.INTEGER, StorageType.REAL)
 _CANDIDATES = (StorageType.INTEGER, *_PATTERNS)
 _FIRST_ROWS = 10_000
 _COPIED = 2**20
@@ -66,9 +79,13 @@ def engine_over_parquet(paths: Sequence[Path], *, missing: tuple[str, ...] = ())
 
 
 def engine_over_csv(
-    paths: Sequence[Path], *, missing: tuple[str, ...] = (), encoding: str | None = None
+    paths: Sequence[Path],
+    *,
+    missing: tuple[str, ...] = (),
+    encoding: str | None = None,
+    storage: Mapping[str, StorageType] | None = None,
 ) -> DuckDBEngine:
-    """Return an engine over CSV files of one layout."""
+    """Return an engine over CSV files of one layout; ``storage`` states the types of columns by name."""
     encoding = _check_encoding(encoding)
     names, delimiter = read_header(paths[0], encoding)
     for path in paths[1:]:
@@ -79,16 +96,19 @@ def engine_over_csv(
             )
     check_header(paths[0], names)
     repaired = repair_names(names)
+    known = storage or {}
+    stated = {position: known[name] for position, name in enumerate(repaired) if name in known}
     kind = "TABLE" if _fits(paths) else "VIEW"
     try:
-        with _readable(paths, encoding, kind) as (read, known):
-            cells = _cells(read, width=len(names), delimiter=delimiter, encoding=known, missing=missing)
-            connection = _load(cells, width=len(names), kind=kind)
+        with _readable(paths, encoding, kind) as (read, code):
+            cells = _cells(read, width=len(names), delimiter=delimiter, encoding=code, missing=missing)
+            connection = _load(cells, width=len(names), stated=stated, kind=kind)
     except duckdb.Error as error:
         raise explained(paths, str(error), encoding) from None
     except UnicodeError:
         raise explained(paths, "unicode", encoding) from None
-    return engine_over_connection(connection, exp.to_table(_DATA), names=repaired, missing=missing)
+    sniffed = frozenset(repaired) - known.keys()
+    return engine_over_connection(connection, exp.to_table(_DATA), names=repaired, missing=missing, sniffed=sniffed)
 
 
 @contextmanager
@@ -111,12 +131,17 @@ def _readable(paths: Sequence[Path], encoding: str, kind: str) -> Iterator[tuple
         yield copies, "utf-8"
 
 
-def _load(cells: exp.Select, *, width: int, kind: str) -> duckdb.DuckDBPyConnection:
-    """Create the typed table or view, its types decided from all cells."""
+def _load(cells: exp.Select, *, width: int, stated: Mapping[int, StorageType], kind: str) -> duckdb.DuckDBPyConnection:
+    """Create the typed table or view, its types stated or else decided from all cells."""
     connection = connect()
     _create(connection, _CELLS, cells, kind=kind)
-    types = _decide_types(connection, width)
-    columns = [exp.alias_(_converted(position, storage), f"c{position}") for position, storage in enumerate(types)]
+    if len(stated) == width and kind == "VIEW":
+        _read_through(connection, width)
+    converted = {position: _if_it_fits(position, storage) for position, storage in stated.items()}
+    open_ = [position for position in range(width) if position not in stated]
+    for position, storage in _decide_types(connection, open_).items():
+        converted[position] = _converted(position, storage)
+    columns = [exp.alias_(converted[position], f"c{position}") for position in range(width)]
     _create(connection, _DATA, exp.select(*columns).from_(_CELLS), kind=kind)
     if kind == "TABLE":
         connection.execute("DROP TABLE cloister_cells")
@@ -154,15 +179,23 @@ def _options(options: Mapping[str, exp.Expression]) -> list[exp.Expression]:
     return [exp.EQ(this=exp.column(name), expression=option.copy()) for name, option in options.items()]
 
 
-def _decide_types(connection: duckdb.DuckDBPyConnection, width: int) -> list[StorageType]:
-    """Return the narrowest type that all cells of each column have; text if a column is empty.
+def _read_through(connection: duckdb.DuckDBPyConnection, width: int) -> None:
+    """Read every cell once, so that a damaged file is found when it is opened and not when it is asked."""
+    query = exp.select(*(exp.func("count", _cell(position)) for position in range(width))).from_(_CELLS)
+    connection.execute(query.sql(dialect="duckdb", identify=True))
+
+
+def _decide_types(connection: duckdb.DuckDBPyConnection, positions: Sequence[int]) -> dict[int, StorageType]:
+    """Return the narrowest type that all cells of each of some columns have; text if a column is empty.
 
     The first rows rule most types out; then each column's first candidate is tried on all cells, rarely a second.
     """
-    every = {position: list(_CANDIDATES) for position in range(width)}
+    if not positions:
+        return {}
+    every = {position: list(_CANDIDATES) for position in positions}
     first_rows = exp.select("*").from_(_CELLS).limit(_FIRST_ROWS).subquery("first_rows")
     left = _surviving(connection, every, first_rows, empty=True)
-    types = [StorageType.TEXT] * width
+    types = dict.fromkeys(positions, StorageType.TEXT)
     while left := {position: candidates for position, candidates in left.items() if candidates}:
         tried = {position: candidates[:1] for position, candidates in left.items()}
         for position, holding in _surviving(connection, tried, exp.to_table(_CELLS), empty=False).items():
@@ -214,6 +247,17 @@ def _is_plain(cell: exp.Expression, number: exp.Expression) -> exp.Expression:
 def _converted(position: int, storage: StorageType) -> exp.Expression:
     cell = _cell(position)
     return cell if storage is StorageType.TEXT else exp.cast(cell, SQL_TYPES[storage])
+
+
+def _if_it_fits(position: int, storage: StorageType) -> exp.Expression:
+    """Return a cell in the type that is stated for its column, NULL if it is not spelled like that type."""
+    cell = _cell(position)
+    if storage is StorageType.TEXT:
+        return cell
+    text = exp.func("trim", cell.copy()) if storage in _NUMBERS else cell.copy()
+    pattern = exp.Literal.string(_STATED_PATTERNS[storage])
+    spelled = exp.Anonymous(this="regexp_full_match", expressions=[text, pattern])
+    return exp.Case().when(spelled, exp.TryCast(this=cell, to=exp.DataType.build(SQL_TYPES[storage])))
 
 
 def _texts(texts: object) -> exp.Array:

@@ -86,6 +86,7 @@ class PostgresEngine:
     """A table or view of a PostgreSQL database."""
 
     dialect = "postgres"
+    sniffed: frozenset[str] = frozenset()
     sums_overflow = False
 
     def __init__(self, url: str, table: str, *, missing: tuple[str, ...] = ()) -> None:

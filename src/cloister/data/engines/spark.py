@@ -48,6 +48,7 @@ class SparkEngine:
     """A PySpark DataFrame."""
 
     dialect = "spark"
+    sniffed: frozenset[str] = frozenset()
     sums_overflow = True
 
     def __init__(self, frame: Any, *, missing: tuple[str, ...] = ()) -> None:  # a pyspark DataFrame
