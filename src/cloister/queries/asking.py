@@ -32,6 +32,7 @@ from cloister.queries.means import SizedMean
 from cloister.queries.planning import Plan, plan
 from cloister.queries.price import Price
 from cloister.queries.question import (
+    CountUnits,
     Question,
     Rows,
 )
@@ -59,7 +60,7 @@ class Asking:
         *,
         dataset: str | None = None,
         budget: Budget | None = None,
-        unit: str = "row",
+        unit: str | None = None,
         ledger: Ledger | None = None,
         adjacency: str = "add_remove",
         max_rows_per_unit: int | None = None,
@@ -81,13 +82,14 @@ class Asking:
                 fix='open it first: cloister.open_table("visits.csv", schema="visits.schema.yaml").',
             )
         self._table, self._version = table, str(version)
-        self._person = None if unit == "row" else unit
+        protected = _unit(table, unit)
+        self._person = None if protected == "row" else protected
         if self._person is not None:
             position_of(table, self._person)
         self._limit = max_rows_per_unit
         self._contribution = Contribution(
             adjacency=_relation(adjacency, is_person=self._person is not None),
-            unit=unit,
+            unit=protected,
             limit=1 if max_rows_per_unit is None else max_rows_per_unit,
             per_group=max_rows_per_group,
             groups=max_groups_per_unit,
@@ -292,7 +294,9 @@ class Asking:
 
     def _limited(self, question: Question) -> Contribution:
         """Return the limits, which a person unit must have unless persons have one row each."""
-        if self._person is not None and self._limit is None and question.rows.rows_per_person is None:
+        counts_persons = not question.keys and all(isinstance(item, CountUnits) for item in question.aggregates)
+        known = counts_persons or question.rows.rows_per_person is not None
+        if self._person is not None and self._limit is None and not known:
             raise ParameterError(
                 f'How many rows a "{self._person}" counts for is not stated.',
                 fix="open the table with max_rows_per_unit=..., a number known without looking; "
@@ -384,6 +388,12 @@ def _sniffed(*tables: Table) -> tuple[str, ...]:
 
 def _single(value: Any) -> Any:  # a NumPy scalar, or a whole number beyond 64 bits
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _unit(table: Table, unit: str | None) -> str:
+    """Return what is protected: what is asked for, else the person that the schema names, else the row."""
+    subject = None if table.schema is None else table.schema.subject
+    return unit or subject or "row"
 
 
 def _relation(adjacency: str, *, is_person: bool) -> Adjacency:

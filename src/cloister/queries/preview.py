@@ -90,10 +90,11 @@ class Preview:
 
     def __str__(self) -> str:
         left = "enough is left" if self.is_affordable else "that is more than is left"
-        groups = "groups chosen privately" if self.groups is None else f"{self.groups:,} group(s)"
+        places = {None: ", in each group that is chosen", 1: ""}
+        where = places.get(self.groups, f", in each of {self.groups or 0:,} groups")
         lines = [
-            f"Price: {self.cost!r} of {self.remaining!r} ({left}); nothing has been spent.",
-            f"Expected error, {self.confidence:.0%} of the time, in each of {groups}:",
+            f"Price: {_words(self.cost)}, of which {_words(self.remaining)} remains ({left}). Nothing has been spent.",
+            f"Expected error, {self.confidence:.0%} of the time{where}:",
             *(f"  {item}" for item in self.forecasts),
         ]
         return "\n".join(lines)
@@ -149,6 +150,11 @@ def preview(
         confidence=inside,
         forecasts=tuple(_forecasts(made, sizes, inside)),
     )
+
+
+def _words(budget: Budget) -> str:
+    slack = f" and delta {float(budget.delta):g}" if budget.delta else ""
+    return f"{budget.measure} {float(budget.amount):g}{slack}"
 
 
 def _cost(remaining: Budget, guarantee: DifferentialPrivacy) -> Budget:

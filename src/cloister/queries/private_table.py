@@ -51,7 +51,8 @@ class PrivateTable(Asking):
         table: the rows, opened with `cloister.open_table`, with a schema whose domains are confirmed.
         dataset: the account in the ledger; required with a ledger that is kept.
         budget: what may be spent in all; the first to open the account sets it. None uses an account that exists.
-        unit: what is protected: "row", or the column that names a person, whose rows are then protected together.
+        unit: what is protected: "row", or the column that names a person, whose rows are then protected together; by
+            default the subject of the schema, or the row where it names none.
         ledger: where spending is recorded; by default in memory, for this object alone.
         adjacency: "add_remove" or "replace", for rows; persons come and go with all their rows.
         max_rows_per_unit: how many rows a person counts for; see `choose_limit`.
