@@ -472,3 +472,26 @@ def test_encoding_and_missing_values_are_options(capsys: pytest.CaptureFixture[s
     options = ["--encoding", "latin-1", "--missing", "?"]
     document = _document(capsys, "--epsilon", "1", *options, sql="SELECT COUNT(age) AS n FROM data")
     assert abs(document["columns"][0]["values"][0] - VISITS * 39 / 40) < 60
+
+
+# Types of a CSV file -------------------------------------------------------------------------------------------------
+
+
+def test_types_that_were_read_from_rows_are_said_to_be_assumed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("--epsilon", "1") == 0
+    assert "the types of columns are public, although they were read" in capsys.readouterr().out
+
+
+def test_stated_types_are_not_assumed_and_no_row_changes_them(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = ("age", "weight")
+    lines = [
+        line.replace("{", f"{{storage: {'integer' if line.strip().startswith(numbers) else 'text'}, ")
+        for line in SCHEMA.splitlines()
+    ]
+    Path("stated.yaml").write_text("\n".join(lines), encoding="utf-8")
+    forecasts = []
+    for extra in ("", "\np1,1.5,F,flu,north,abc", "\np1,abc,F,flu,north,1e400"):
+        Path("visits.csv").write_text(_rows() + extra, encoding="utf-8")
+        forecasts.append(_document(capsys, "--epsilon", "1", "--preview", sql=BY_DIAGNOSIS, schema="stated.yaml"))
+    assert forecasts[0] == forecasts[1] == forecasts[2]
+    assert "types of columns" not in json.dumps(forecasts[0])

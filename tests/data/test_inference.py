@@ -52,9 +52,9 @@ def test_everything_inferred_is_a_guess_with_its_evidence() -> None:
         Role.QUASI,
         Role.SENSITIVE,
     ]
-    assert schema["age"].guessed == {"role", "kind", "bounds"}
-    assert schema["diagnosis"].guessed == {"role", "kind", "categories"}
-    assert schema["patient_id"].guessed == {"role", "kind", "subject"}
+    assert schema["age"].guessed == {"role", "kind", "storage", "bounds"}
+    assert schema["diagnosis"].guessed == {"role", "kind", "storage", "categories"}
+    assert schema["patient_id"].guessed == {"role", "kind", "storage", "subject"}
     assert schema.subject == "patient_id"
     assert all(column.evidence for column in schema.values())
     assert not any("rare" in column.evidence for column in schema.values())

@@ -212,10 +212,10 @@ def _about_data(column: Column, profile: ColumnProfile) -> Iterator[Finding]:
             f'schema.with_role("{name}", "identifier") unless it is none.',
             'write "role: identifier" unless it is none.',
         )
-    if column.role is Role.IDENTIFIER:
-        return
     if _loses_cells(column, profile):
         yield _other_storage(column, profile)
+        return
+    if column.role is Role.IDENTIFIER:
         return
     if not column.fits(profile.type) and profile.missing < profile.rows:
         yield _contradiction(column, profile)
@@ -270,13 +270,18 @@ def _loses_cells(column: Column, profile: ColumnProfile) -> bool:
 
 
 def _other_storage(column: Column, profile: ColumnProfile) -> Finding:
+    name, found = column.name, profile.type
+    meant, line = "", ""
+    if column.fits(found):
+        meant = f'; if {found} is meant, schema.with_storage("{name}", "{found}")'
+        line = f'; if {found} is meant, write "storage: {found}"'
     return Finding(
         Severity.WARNING,
-        column.name,
-        f'"{column.name}" is stated to be stored as {column.storage}, but the table holds it as {profile.type}: '
+        name,
+        f'"{name}" is stated to be stored as {column.storage}, but the table holds it as {found}: '
         "cells of a CSV file that do not fit will be missing.",
-        f'mend the data, or state the type that is meant: schema.with_storage("{column.name}", "{profile.type}").',
-        f'mend the data, or write "storage: {profile.type}" if that is meant.',
+        f'mend the data, or name texts that stand for missing values: open_table(..., missing=("?",)){meant}.',
+        f"mend the data, or name texts that stand for missing values with --missing{line}.",
     )
 
 
