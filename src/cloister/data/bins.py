@@ -35,7 +35,12 @@ class Interval:
 
     def __str__(self) -> str:
         closing = "]" if self.high == math.inf else ")"
-        return f"[{self.low}, {self.high}{closing}"
+        return f"[{_shown(self.low)}, {_shown(self.high)}{closing}"
+
+
+def _shown(edge: Any) -> str:
+    """Return an edge as a person would write it."""
+    return f"{edge:.10g}" if isinstance(edge, float) else str(edge)
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,7 +257,8 @@ def _shown_column(column: Estimate, most: int) -> list[str]:
     for value, margin in zip(values, margins, strict=True):
         width = "" if math.isnan(margin) else f" ± {show_number(float(margin), float(margin))}"
         cells.append(f"{show_number(value, float(margin))}{width}")
-    return [column.name, *cells]
+    words = getattr(column.error, "words", "")
+    return [f"{column.name} ({words})" if words else column.name, *cells]
 
 
 def _column_fields(column: Estimate) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.events import PureEvent
@@ -19,7 +18,6 @@ from cloister.core import validation
 from cloister.core.guarantees import Adjacency, DifferentialPrivacy
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.data.engines.base import value
-from cloister.data.engines.predicates import resolve_condition
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, ParameterTypeError
 from cloister.queries import notes
@@ -38,6 +36,7 @@ from cloister.queries.question import (
 )
 from cloister.queries.release import Noisy, estimate, measure
 from cloister.queries.session import Session
+from cloister.queries.sql import compile_condition
 from cloister.queries.uncertainty import Linear
 
 __all__ = ["Asking"]
@@ -169,8 +168,9 @@ class Asking:
             present: what to do with the columns; by default they are shown as they are.
         """
         contribution = self._limited(question)
-        price = self._session.price(epsilon=epsilon, rho=rho, delta=delta)
-        planned = plan(question, contribution, price, noise=noise)
+        offer = self._session.price(epsilon=epsilon, rho=rho, delta=delta)
+        planned = plan(question, contribution, offer, noise=noise)
+        price = planned.price
         source = random_source(random_state)
         paid = self._session.release(
             key=self._key(question.canonical(), contribution, noise),
@@ -286,10 +286,12 @@ class Asking:
             error=Linear((made.law,), 1),
         )
 
-    def _rows(self, where: str | exp.Expression | None) -> Rows:
+    def _rows(self, where: str | None) -> Rows:
         engine = self._table.engine
         person = None if self._person is None else value(engine, position_of(self._table, self._person))
-        condition = None if where is None else resolve_condition(where, engine)
+        condition = None
+        if where is not None:
+            condition = compile_condition(where, self._table, name=DATA, person=self._person)
         return Rows(engine=engine, source=engine.source(), condition=condition, person=person)
 
     def _limited(self, question: Question) -> Contribution:

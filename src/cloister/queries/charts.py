@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from cloister.data.bins import Interval
 from cloister.errors import ParameterError
 from cloister.plotting import Figure, bars_with_errors, grouped_bars_with_errors, heatmap, points_with_errors
 from cloister.queries.answers import Answer, Estimate, Frame
@@ -23,12 +24,15 @@ def chart_of_answer(answer: Answer) -> Figure:
         _finite([answer.margin()]),
         title=answer.name,
         x="",
-        subtitle=_promise(answer),
+        subtitle=_promise(answer, _finite([answer.margin()])),
     )
 
 
 def chart_of_frame(frame: Frame, name: str | None = None) -> Figure:
-    """Return one noisy column over the groups: bars for one key, grouped bars or a heat map for two."""
+    """Return one noisy column over the groups: bars for one key, grouped bars or a heat map for two.
+
+    Of two keys in bins, the first one grows upward, as latitudes do on a map.
+    """
     keys = [column for column in frame.columns if column.is_key]
     column = _noisy(frame, name)
     if not keys:
@@ -42,7 +46,7 @@ def chart_of_frame(frame: Frame, name: str | None = None) -> Figure:
             title=f"{column.name} by {first.name}",
             x=first.name,
             y=column.name,
-            subtitle=_promise(frame),
+            subtitle=_promise(frame, _widths(column)),
         )
     if len(keys) == 2:
         return _of_two(frame, keys, column)
@@ -59,7 +63,7 @@ def _single(frame: Frame, column: Estimate) -> Figure:
         _widths(column),
         title=column.name,
         x="",
-        subtitle=_promise(frame),
+        subtitle=_promise(frame, _widths(column)),
     )
 
 
@@ -67,7 +71,8 @@ def _of_two(frame: Frame, keys: list[Estimate], column: Estimate) -> Figure:
     first, second = keys
     rows, columns = _distinct(first), _distinct(second)
     title = f"{column.name} by {first.name} and {second.name}"
-    if len(columns) <= _FEW:
+    is_grid = all(isinstance(item, Interval) for item in (*rows, *columns))
+    if len(columns) <= _FEW and not is_grid:
         return grouped_bars_with_errors(
             list(first.values),
             list(second.values),
@@ -77,9 +82,10 @@ def _of_two(frame: Frame, keys: list[Estimate], column: Estimate) -> Figure:
             x=first.name,
             y=column.name,
             legend=second.name,
-            subtitle=_promise(frame),
+            subtitle=_promise(frame, _widths(column)),
         )
     places = {(str(a), str(b)): value for a, b, value in zip(first.values, second.values, column.values, strict=True)}
+    rows = rows[::-1] if is_grid else rows
     cells = [[places.get((str(a), str(b)), np.nan) for b in columns] for a in rows]
     return heatmap(
         rows,
@@ -114,8 +120,10 @@ def _finite(margins: list[float]) -> list[float | None]:
     return [margin if math.isfinite(margin) else None for margin in margins]
 
 
-def _promise(result: Answer | Frame) -> str:
-    return f"bars cover the noise 95% of the time; {result.guarantee.brief()}"
+def _promise(result: Answer | Frame, widths: list[float | None]) -> str:
+    drawn = any(width is not None for width in widths)
+    lines = "thin lines: the noise is within, 95% of the time" if drawn else "the error has no half-width to draw"
+    return f"{lines}; {result.guarantee.brief()}"
 
 
 def _margin(frame: Frame, column: Estimate) -> str:

@@ -25,6 +25,7 @@ from cloister.queries.question import Key, Number
 __all__ = ["column_key", "column_number", "fixed_point", "position_of", "present_value"]
 
 _STEPS = 2**20
+_WHOLE_STEPS = 2**40
 _NUMERIC = (StorageType.INTEGER, StorageType.REAL)
 
 
@@ -41,7 +42,9 @@ def present_value(table: Table, name: str) -> exp.Expression:
     return value(table.engine, position_of(table, name))
 
 
-def column_number(table: Table, name: str, *, bounds: object = None, granularity: object = None) -> Number:
+def column_number(
+    table: Table, name: str, *, bounds: object = None, granularity: object = None, is_squared: bool = False
+) -> Number:
     """Return a numeric column, clamped to public bounds and rounded to steps of a public granularity.
 
     Args:
@@ -49,6 +52,7 @@ def column_number(table: Table, name: str, *, bounds: object = None, granularity
         name: the column.
         bounds: its public bounds; by default those of the schema.
         granularity: a power of two; by default 1 for whole numbers, about a millionth of the range otherwise.
+        is_squared: whether its squares will be summed, for which wide bounds need coarser steps.
     """
     position = position_of(table, name)
     storage = table.engine.types[position]
@@ -58,6 +62,8 @@ def column_number(table: Table, name: str, *, bounds: object = None, granularity
             fix="use a numeric column, or count this one.",
         )
     limits = _bounds(table.schema, name, bounds)
+    if granularity is None:
+        granularity = _granularity(limits, storage, is_squared=is_squared)
     return fixed_point(table.engine.stored(position), storage, name, bounds=limits, granularity=granularity)
 
 
@@ -70,7 +76,7 @@ def fixed_point(
     granularity: object = None,
 ) -> Number:
     """Return SQL for an integer or real number, clamped to public bounds and rounded to steps."""
-    step = _granularity(bounds, storage) if granularity is None else granularity
+    step = _granularity(bounds, storage, is_squared=False) if granularity is None else granularity
     measure = Sum(label, bounds=bounds, granularity=step)
     measure.check(storage)
     low, high = measure.step_bounds(storage)
@@ -129,12 +135,14 @@ def _bounds(schema: Schema | None, name: str, given: object) -> tuple[Fraction, 
     return low, high
 
 
-def _granularity(bounds: tuple[Fraction, Fraction], storage: StorageType) -> Fraction:
-    """Return steps of which the range has about a million, whole ones for whole numbers."""
+def _granularity(bounds: tuple[Fraction, Fraction], storage: StorageType, *, is_squared: bool) -> Fraction:
+    """Return steps of which the range has about a million; whole ones for whole numbers, unless they are too many."""
     widest = max(bounds[1] - bounds[0], max(map(abs, bounds)) / 2**20)
-    step = exact.power_of_two_below(widest / _STEPS)
-    step = step if step * _STEPS >= widest else 2 * step
-    return max(step, Fraction(1)) if storage is StorageType.INTEGER else step
+    is_whole = storage is StorageType.INTEGER
+    steps = _WHOLE_STEPS if is_whole and not is_squared else _STEPS
+    step = exact.power_of_two_below(widest / steps)
+    step = step if step * steps >= widest else 2 * step
+    return max(step, Fraction(1)) if is_whole else step
 
 
 def _domain(schema: Schema | None, name: str, storage: StorageType) -> tuple[Any, ...] | None:

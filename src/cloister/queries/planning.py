@@ -76,6 +76,8 @@ def plan(question: Question, contribution: Contribution, price: Price, *, noise:
             fix="state the values (categories in the schema), or add delta, such as delta=1e-6, to the price.",
         )
     chosen = _choose(found, price, noise)
+    if chosen == "laplace" and not found.selects_keys:
+        price = price.without_delta()
     noises = _laplace(found, price) if chosen == "laplace" else _gaussian(found, price)
     rankings = tuple(_ranking(item, found, price) for item in found.rankings)
     guarantee = price.guarantee(

@@ -7,10 +7,10 @@ in a group, of which a guess can be given; nothing is read.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from cloister.accounting.budget import Budget
 from cloister.core import exact, validation
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.errors import ParameterError
-from cloister.queries.answers import plain, show_number
+from cloister.queries.answers import Estimate, plain, show_number
 from cloister.queries.contribution import Contribution
 from cloister.queries.planning import Plan, plan
 from cloister.queries.price import Price
@@ -29,6 +29,7 @@ from cloister.queries.question import (
     CountRows,
     CountUnits,
     Extreme,
+    Key,
     Mean,
     Quantile,
     Question,
@@ -39,6 +40,8 @@ from cloister.queries.question import (
 from cloister.queries.release import Noisy, estimate
 
 __all__ = ["Forecast", "Preview", "preview"]
+
+Present: TypeAlias = Callable[[Sequence[Estimate], Sequence[Estimate]], Sequence[Estimate]]
 
 _SIZES = (100, 1_000, 10_000)
 _BISECTIONS = 40
@@ -64,6 +67,7 @@ class Preview:
     """What an answer would cost, promise and miss."""
 
     guarantee: DifferentialPrivacy
+    price: Price
     cost: Budget
     remaining: Budget
     groups: int | None
@@ -71,9 +75,9 @@ class Preview:
     forecasts: tuple[Forecast, ...]
 
     @property
-    def epsilon(self) -> float:
-        """Return the price, in the measure in which it is stated."""
-        return float(self.cost.amount)
+    def epsilon(self) -> float | None:
+        """Return the price in epsilon; None where it is stated in rho."""
+        return None if self.price.epsilon is None else float(self.price.epsilon)
 
     @property
     def is_affordable(self) -> bool:
@@ -89,11 +93,11 @@ class Preview:
         return found[0].margin
 
     def __str__(self) -> str:
-        left = "enough is left" if self.is_affordable else "that is more than is left"
+        enough = "enough" if self.is_affordable else "not enough"
         places = {None: ", in each group that is chosen", 1: ""}
         where = places.get(self.groups, f", in each of {self.groups or 0:,} groups")
         lines = [
-            f"Price: {_words(self.cost)}, of which {_words(self.remaining)} remains ({left}). Nothing has been spent.",
+            f"Price: {_words(self.cost)}; {_words(self.remaining)} is left, which is {enough}. Nothing has been spent.",
             f"Expected error, {self.confidence:.0%} of the time{where}:",
             *(f"  {item}" for item in self.forecasts),
         ]
@@ -103,6 +107,7 @@ class Preview:
         """Return JSON-ready values."""
         return {
             "schema": "cloister.query_preview/1",
+            "price": self.price.to_dict(),
             "cost": self.cost.to_dict(),
             "remaining": self.remaining.to_dict(),
             "affordable": self.is_affordable,
@@ -121,6 +126,7 @@ def preview(
     contribution: Contribution,
     *,
     remaining: Budget,
+    present: Present | None = None,
     epsilon: object = None,
     delta: object = None,
     rho: object = None,
@@ -138,17 +144,32 @@ def preview(
     else:
         if epsilon is not None or rho is not None:
             raise ParameterError("Give a price or a wanted error, not both.", fix="leave epsilon out.")
+        if rows is None and any(isinstance(item, Mean | Variance | StandardDeviation) for item in question.aggregates):
+            raise ParameterError(
+                "The error of a mean or deviation depends on how many rows are counted.",
+                fix="add a guess of the rows in each group, such as rows=1000.",
+            )
         wanted = float(validation.check_positive(error, name="error"))
-        price = _price_of(question, contribution, wanted=wanted, delta=slack, sizes=sizes, inside=inside, noise=noise)
+        price = _price_of(
+            question,
+            contribution,
+            wanted=wanted,
+            delta=slack,
+            rows=sizes[-1],
+            inside=inside,
+            noise=noise,
+            present=present,
+        )
     made = plan(question, contribution, price, noise=noise)
     groups = None if made.design.selects_keys else int(np.prod([len(key.values or ()) for key in question.keys]))
     return Preview(
         guarantee=made.guarantee,
+        price=made.price,
         cost=_cost(remaining, made.guarantee),
         remaining=remaining,
         groups=groups,
         confidence=inside,
-        forecasts=tuple(_forecasts(made, sizes, inside)),
+        forecasts=tuple(_forecasts(made, sizes, inside, present)),
     )
 
 
@@ -167,15 +188,16 @@ def _price_of(
     *,
     wanted: float,
     delta: object,
-    sizes: Sequence[int],
+    rows: int,
     inside: float,
     noise: str,
+    present: Present | None,
 ) -> Price:
     """Return the smallest epsilon, to three digits, at which every number is expected to be close enough."""
 
     def errs(epsilon: Fraction) -> float:
         made = plan(question, contribution, Price.of(epsilon=epsilon, delta=delta), noise=noise)
-        margins = [item.margin for item in _forecasts(made, sizes[-1:], inside)]
+        margins = [item.margin for item in _forecasts(made, (rows,), inside, present)]
         known = [margin for margin in margins if not np.isnan(margin)]
         if not known:
             raise ParameterError(
@@ -203,38 +225,57 @@ def _three_digits(value: Fraction) -> Fraction:
     return math.ceil(value / step) * step
 
 
-def _forecasts(made: Plan, sizes: Sequence[int], inside: float) -> list[Forecast]:
+def _forecasts(made: Plan, sizes: Sequence[int], inside: float, present: Present | None) -> list[Forecast]:
+    """Return one forecast for each number, or one for each size of a group where the size matters."""
+    by_size = {size: _numbers(made, size, inside, present) for size in sizes}
     found: list[Forecast] = []
-    for number, aggregate in enumerate(made.question.aggregates):
-        name = label_of(aggregate)
-        if isinstance(aggregate, Quantile | Extreme):
-            found.append(Forecast(name=name, margin=float("nan"), note=_rank_note(made, aggregate, inside)))
-        elif isinstance(aggregate, Mean | Variance | StandardDeviation):
-            found += [Forecast(name=name, margin=_margin(made, number, size, inside), rows=size) for size in sizes]
+    for place, (name, _, words) in enumerate(by_size[sizes[0]]):
+        margins = {size: numbers[place][1] for size, numbers in by_size.items()}
+        if any(np.isnan(margin) for margin in margins.values()):
+            found.append(Forecast(name=name, margin=float("nan"), note=words or "the error cannot be said in advance"))
+        elif _depends_on_rows(made, margins):
+            found += [Forecast(name=name, margin=margin, rows=size) for size, margin in margins.items()]
         else:
-            found.append(Forecast(name=name, margin=_margin(made, number, 1, inside)))
+            found.append(Forecast(name=name, margin=max(margins.values())))
     return found
 
 
-def _margin(made: Plan, number: int, rows: int, inside: float) -> float:
-    """Return the half-width in one group that would come out as expected, its values spread around the middle."""
+def _depends_on_rows(made: Plan, margins: dict[int, float]) -> bool:
+    if len(margins) > 1:
+        return len(set(margins.values())) > 1
+    return any(isinstance(item, Mean | Variance | StandardDeviation) for item in made.question.aggregates)
+
+
+def _numbers(made: Plan, rows: int, inside: float, present: Present | None) -> list[tuple[str, float, str]]:
+    """Return name, half-width and words for each number shown, at the worse of two places of the values."""
+    scenes = [_scene(made, rows, at_the_end=at_the_end, present=present) for at_the_end in (False, True)]
+    return [
+        (first.name, float(max(first.margins(inside)[0], second.margins(inside)[0])), getattr(first.error, "words", ""))
+        for first, second in zip(*scenes, strict=True)
+    ]
+
+
+def _scene(made: Plan, rows: int, *, at_the_end: bool, present: Present | None) -> list[Estimate]:
+    """Return the numbers of one group that would come out as expected, its values in the middle or at the end."""
     vectors = {}
     steps = rows * made.design.reach.scale
     for name, item in made.design.measurements.items():
-        kind = item.component.kind
-        first = {"total": 0, "square": steps * (item.component.largest // 4 - item.offset)}.get(kind, steps)
-        parts = [[first], [0]] if item.rest_of is not None else [[first]]
-        vectors[name] = np.array(parts, dtype=object)
+        largest = item.component.largest
+        total = largest if at_the_end else 0
+        square = (largest if at_the_end else largest // 4) - item.offset
+        first = steps * {"total": total, "square": square}.get(item.component.kind, 1)
+        vectors[name] = np.array([[first], [0]] if item.rest_of is not None else [[first]], dtype=object)
     ranks = tuple(np.array([chooser.low]) for chooser in made.rankings)
-    shown = tuple([None] for _ in made.question.keys)
-    _, columns = estimate(made, Noisy(vectors, ranks, shown))
-    return float(columns[number].margins(inside)[0])
+    shown = tuple([_some(key)] for key in made.question.keys)
+    keys, aggregates = estimate(made, Noisy(vectors, ranks, shown))
+    if present is not None:
+        return [column for column in present(keys, aggregates) if not column.is_key]
+    return [column.named(label_of(item)) for column, item in zip(aggregates, made.question.aggregates, strict=True)]
 
 
-def _rank_note(made: Plan, aggregate: Quantile | Extreme, inside: float) -> str:
-    position = [item.aggregate for item in made.design.rankings].index(aggregate)
-    rows = made.rankings[position].rank_margin(inside) / made.design.reach.scale
-    return f"within {rows:,.0f} rows of the wanted rank"
+def _some(key: Key) -> Any:
+    """Return any public value of a key."""
+    return key.shown[0] if key.shown else None
 
 
 def label_of(aggregate: Aggregate) -> str:

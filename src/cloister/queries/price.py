@@ -54,11 +54,9 @@ class Price:
         """Return epsilon or rho."""
         return exact.number(self.epsilon if self.epsilon is not None else self.rho)
 
-    def times(self, factor: Fraction) -> Price:
-        """Return an offer of another amount, with the same delta."""
-        if self.epsilon is not None:
-            return Price(self.epsilon * factor, None, self.delta)
-        return Price(None, self.amount * factor, self.delta)
+    def without_delta(self) -> Price:
+        """Return the offer for an answer that needs no delta."""
+        return Price(self.epsilon, self.rho, Fraction(0))
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""

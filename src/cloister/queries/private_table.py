@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cloister.core import exact, validation
-from cloister.errors import ParameterError
+from cloister.errors import ParameterError, ParameterTypeError, UnsafeQueryError
 from cloister.queries import limits
 from cloister.queries.answers import Answer, Estimate, Frame
 from cloister.queries.asking import Asking
@@ -27,6 +27,7 @@ from cloister.queries.question import (
     Extreme,
     Key,
     Mean,
+    Number,
     Quantile,
     Question,
     StandardDeviation,
@@ -129,14 +130,14 @@ class PrivateTable(Asking):
         self, column: str, where: str | None = None, *, bounds: object = None, sample: bool = True, **price: Any
     ) -> Answer:
         """Return the variance of a column: of a sample, or of a population with ``sample=False``."""
-        of = self._bounded(column, bounds)
+        of = self._bounded(column, bounds, is_squared=True)
         return self._number(f"variance of {column}", Variance(of, sample), where, price)
 
     def std(
         self, column: str, where: str | None = None, *, bounds: object = None, sample: bool = True, **price: Any
     ) -> Answer:
         """Return the standard deviation of a column."""
-        of = self._bounded(column, bounds)
+        of = self._bounded(column, bounds, is_squared=True)
         return self._number(f"standard deviation of {column}", StandardDeviation(of, sample), where, price)
 
     def quantile(
@@ -174,6 +175,8 @@ class PrivateTable(Asking):
     ) -> Frame:
         """Return several quantiles in one release, in ascending order, sharing the price."""
         of = self._bounded(column, bounds)
+        if isinstance(qs, str) or not isinstance(qs, Iterable):
+            raise ParameterTypeError("The quantiles are not a list.", fix="write for example [0.25, 0.5, 0.75].")
         wanted = sorted({_share(q) for q in qs})
         if not wanted:
             raise ParameterError("There are no quantiles to find.", fix="write for example qs=[0.25, 0.5, 0.75].")
@@ -200,7 +203,7 @@ class PrivateTable(Asking):
             values: public values, in place of the schema's categories.
             price: ``epsilon=``, and options of `ask`.
         """
-        key = column_key(self._table, column, bins=bins, values=values)
+        key = self._grouped(column, bins=bins, values=values)
         return self._counted([key], f"histogram of {column}", where, price)
 
     def histogram_2d(
@@ -212,9 +215,11 @@ class PrivateTable(Asking):
         **price: Any,
     ) -> Frame:
         """Return how many rows there are in each combination of the bins or categories of two columns."""
-        edges = dict(bins or {})
-        keys = [column_key(self._table, name, bins=edges.get(name)) for name in columns]
-        return self._counted(keys, f"histogram of {' and '.join(columns)}", where, price)
+        edges, names = dict(bins or {}), _names(columns)
+        if len(names) != 2:
+            raise ParameterError("This histogram is of two columns.", fix='write for example ("sex", "age").')
+        keys = [self._grouped(name, bins=edges.get(name)) for name in names]
+        return self._counted(keys, f"histogram of {' and '.join(names)}", where, price)
 
     def grid(
         self,
@@ -250,6 +255,7 @@ class PrivateTable(Asking):
         where: str | None = None,
         bins: Mapping[str, Sequence[Any]] | None = None,
         keys: Mapping[str, Sequence[Any]] | None = None,
+        bounds: Mapping[str, Any] | None = None,
         **price: Any,
     ) -> Frame:
         """Return several measures, in groups, in one release that shares its price between them.
@@ -262,16 +268,20 @@ class PrivateTable(Asking):
             bins: public edges for columns to group by.
             keys: public values for columns to group by. Without bins, values or categories, groups are chosen
                 privately, which needs ``delta=``.
+            bounds: public bounds of columns that are measured, in place of the schema's.
             price: ``epsilon=``, and options of `ask`.
         """
-        groups = [
-            column_key(self._table, name, bins=(bins or {}).get(name), values=(keys or {}).get(name)) for name in by
-        ]
-        wanted = {name: self._measure(name, kind) for name, kind in measures.items()}
-        if not wanted:
-            raise ParameterError("There is nothing to measure.", fix='write for example measures={"n": "count"}.')
-        frame = self._ask(self._question(list(wanted.values()), where, groups), _purpose(wanted, by), price)
-        named = zip([*by, *wanted], frame.columns, strict=True)
+        names = _names(by)
+        if not measures or not hasattr(measures, "items"):
+            raise ParameterError(
+                "There is nothing to measure, or it has no name.", fix='write for example measures={"n": "count"}.'
+            )
+        for option, given in (("bins", bins), ("keys", keys), ("measures", measures)):
+            _check_names(option, given or {}, names)
+        groups = [self._grouped(name, bins=(bins or {}).get(name), values=(keys or {}).get(name)) for name in names]
+        wanted = {name: self._measure(name, kind, bounds or {}) for name, kind in measures.items()}
+        frame = self._ask(self._question(list(wanted.values()), where, groups), _purpose(wanted, names), price)
+        named = zip([*names, *wanted], frame.columns, strict=True)
         return replace(frame, columns=tuple(column.named(name) for name, column in named))
 
     def sql(self, query: str, **price: Any) -> Frame:
@@ -374,23 +384,35 @@ class PrivateTable(Asking):
     def _question(self, aggregates: Sequence[Aggregate], where: str | None, keys: Sequence[Key] = ()) -> Question:
         return Question(rows=self._rows(where), aggregates=tuple(aggregates), keys=tuple(keys))
 
-    def _bounded(self, column: str, bounds: object) -> Any:
-        return column_number(self._table, column, bounds=bounds)
+    def _bounded(self, column: str, bounds: object, *, is_squared: bool = False) -> Number:
+        return column_number(self._table, column, bounds=bounds, is_squared=is_squared)
 
-    def _measure(self, name: str, kind: Any) -> Aggregate:
+    def _grouped(self, name: str, **domain: Any) -> Key:
+        if name == self._person:
+            raise UnsafeQueryError(
+                f'"{name}" names the persons: a group for each would show single persons.',
+                fix="group by another column, or count the persons with count_units.",
+            )
+        return column_key(self._table, name, **domain)
+
+    def _measure(self, name: str, kind: Any, limits: Mapping[str, Any]) -> Aggregate:
         parts = (kind,) if isinstance(kind, str) else tuple(kind)
         simple: dict[str, Callable[[], Aggregate]] = {"count": CountRows, "units": CountUnits}
         if len(parts) == 1 and parts[0] in simple:
             return simple[parts[0]]()
+
+        def number(*, is_squared: bool = False) -> Number:
+            return self._bounded(parts[1], limits.get(parts[1]), is_squared=is_squared)
+
         made: dict[str, Callable[[], Aggregate]] = {
-            "sum": lambda: Total(self._bounded(parts[1], None)),
-            "mean": lambda: Mean(self._bounded(parts[1], None)),
-            "variance": lambda: Variance(self._bounded(parts[1], None)),
-            "std": lambda: StandardDeviation(self._bounded(parts[1], None)),
-            "min": lambda: Extreme(self._bounded(parts[1], None), largest=False),
-            "max": lambda: Extreme(self._bounded(parts[1], None), largest=True),
-            "median": lambda: Quantile(self._bounded(parts[1], None), Fraction(1, 2)),
-            "quantile": lambda: Quantile(self._bounded(parts[1], None), _share(parts[2])),
+            "sum": lambda: Total(number()),
+            "mean": lambda: Mean(number()),
+            "variance": lambda: Variance(number(is_squared=True)),
+            "std": lambda: StandardDeviation(number(is_squared=True)),
+            "min": lambda: Extreme(number(), largest=False),
+            "max": lambda: Extreme(number(), largest=True),
+            "median": lambda: Quantile(number(), Fraction(1, 2)),
+            "quantile": lambda: Quantile(number(), _share(parts[2])),
             "present": lambda: CountPresent(present_value(self._table, parts[1]), parts[1]),
             "distinct": lambda: CountDistinct(present_value(self._table, parts[1]), parts[1]),
         }
@@ -400,6 +422,26 @@ class PrivateTable(Asking):
                 fix=f'write "count", "units", or (kind, column) with one of the kinds {", ".join(made)}.',
             )
         return made[parts[0]]()
+
+
+def _names(columns: Sequence[str]) -> list[str]:
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise ParameterTypeError("The columns are not a list of names.", fix='write for example ["sex"].')
+    names = list(columns)
+    if len(set(names)) < len(names):
+        raise ParameterError("A column is listed twice.", fix="list each column once.")
+    return names
+
+
+def _check_names(option: str, given: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise if bins or keys are for a column that is not grouped by, or a measure is called like one that is."""
+    for name in given:
+        if option == "measures" and name in names:
+            raise ParameterError(
+                f'"{name}" is a column to group by and the name of a measure.', fix="give the measure another name."
+            )
+        if option != "measures" and name not in names:
+            raise ParameterError(f'{option} are given for "{name}", which is not grouped by.', fix="add it to by=.")
 
 
 def _share(q: object) -> Fraction:

@@ -29,7 +29,7 @@ from cloister.queries.sql import fixed, refusals
 from cloister.queries.sql.numeric import constant_of
 from cloister.queries.sql.rows import RowResolver, function_name
 from cloister.queries.sql.scope import Relation
-from cloister.queries.sql.terms import Term, same_everywhere
+from cloister.queries.sql.terms import same_everywhere
 
 __all__ = ["AggregateReader", "is_aggregate"]
 
@@ -112,20 +112,12 @@ class AggregateReader:
         term = self._resolver.term(counted.expressions[0]).settled()
         if term.is_person and condition is None:
             return CountUnits()
-        if self._relation.person is not None and self._relation.rows_per_person != 1:
-            raise self._many_values(term, node)
-        sql = term.sql if condition is None else fixed.case([(condition, term.sql)])
-        return CountDistinct(sql, term.label)
-
-    def _many_values(self, term: Term, node: exp.Expression) -> UnsafeQueryError:
         if term.is_person:
-            return UnsafeQueryError(
+            raise UnsafeQueryError(
                 f"{quoted(node)} counts persons under a condition of its own.", fix="put the condition in WHERE."
             )
-        return UnsafeQueryError(
-            f"{quoted(node)} counts values of which one person can have any number.",
-            fix=f"count the rows of each value: {refusals.counting(term.label, '...')}.",
-        )
+        sql = term.sql if condition is None else fixed.case([(condition, term.sql)])
+        return CountDistinct(sql, term.label)
 
     def _within_group(self, node: exp.Expression, condition: exp.Expression | None) -> Aggregate:
         percentile, order = node.this, node.expression

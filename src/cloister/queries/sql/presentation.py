@@ -84,6 +84,11 @@ class Presentation:
         shown = answers.take(self._rows(answers))
         return tuple(output.column(shown) for output in self.outputs)
 
+    def columns(self, keys: Sequence[Estimate], aggregates: Sequence[Estimate]) -> tuple[Estimate, ...]:
+        """Return the columns of the result in all groups, whatever HAVING, ORDER BY and LIMIT say."""
+        answers = Answers(tuple(keys), tuple(aggregates))
+        return tuple(output.column(answers) for output in self.outputs)
+
     def canonical(self) -> str:
         """Return a text that is the same for the same presentation, whatever its columns are called."""
         unnamed = tuple(replace(output, name="") for output in self.outputs)
