@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from cloister.data.engines.base import cast_columns
 from cloister.data.engines.duckdb import DuckDBEngine
 from cloister.data.table import Table
 from cloister.queries import measurements
@@ -75,7 +76,10 @@ def observe(
 ) -> Observed:
     question = question_of(table)
     found = designer(question, contribution)
-    core = ExactCore(question, contribution, found.reach)
+    return _collect(found, ExactCore(question, contribution, found.reach))
+
+
+def _collect(found: Design, core: ExactCore) -> Observed:
     vectors: dict[str, dict[Any, int]] = {}
     if found.measurements:
         cells = core.cells(found.components)
@@ -104,6 +108,59 @@ def check_neighbors(
     for neighbor in neighbors:
         compare(first, observe(question_of, contribution, neighbor, designer))
         compared += 1
+    return compared
+
+
+class _Recording:
+    """An engine that remembers the SQL it was asked for."""
+
+    def __init__(self, engine: DuckDBEngine) -> None:
+        self._engine = engine
+        self.asked: list[tuple[str, pa.Schema]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def execute(self, query: exp.Select, schema: pa.Schema) -> pa.Table:
+        self.asked.append((query.sql(dialect=self._engine.dialect, identify=True), schema))
+        return self.run(*self.asked[-1])
+
+    def run(self, sql: str, schema: pa.Schema) -> pa.Table:
+        return cast_columns(self._engine._run(sql), schema)
+
+
+class _Replaying(ExactCore):
+    """A core that runs the same SQL once more, in the same order, without building it again."""
+
+    def replay(self, engine: _Recording) -> _Replaying:
+        self._engine_asked, self._left = engine, iter(engine.asked)
+        return self
+
+    def _next(self, *_: Any) -> pa.Table:
+        return self._engine_asked.run(*next(self._left))
+
+    _plain = _weighted = _nested = _run_distinct = _next
+
+    def _rows(self, looked_at: Any) -> Any:
+        return self._question.rows
+
+
+def check_contents(
+    question_of: QuestionOf, contribution: Contribution, rows: pa.Table, neighbors: Iterable[pa.Table]
+) -> int:
+    """Do as `check_neighbors` for one table whose contents are exchanged: its SQL is the same, and made once."""
+    name = f"rows_{next(_NUMBERS)}"
+    engine = _Recording(fast_table(rows, name=name).engine)  # type: ignore[arg-type]
+    question = question_of(Table(engine))  # type: ignore[arg-type]
+    found = measurements.design(question, contribution)
+    first = _collect(found, ExactCore(question, contribution, found.reach))
+    compared = 0
+    for neighbor in neighbors:
+        fast_table(neighbor, name=name)
+        core = _Replaying(question, contribution, found.reach).replay(engine)
+        compare(first, _collect(found, core))
+        compared += 1
+    _CONNECTIONS[0].unregister(name)
     return compared
 
 

@@ -38,6 +38,7 @@ from cloister.queries.question import (
 from tests.queries.cases import INTEGER, REAL, TEXT
 from tests.queries.neighbors import (
     SensitivityExceeded,
+    check_contents,
     check_neighbors,
     fast_table,
     observe,
@@ -136,7 +137,7 @@ def tables() -> st.SearchStrategy[pa.Table]:
 
 
 def check_some(build: Builder, contribution: Contribution, rows: pa.Table, others: list[pa.Table]) -> None:
-    check_neighbors(build, contribution, fast_table(rows), map(fast_table, others))
+    assert check_contents(build, contribution, rows, others) == NEIGHBORS
 
 
 def suite(test: Callable[..., None]) -> Callable[..., None]:
@@ -333,6 +334,18 @@ def test_a_wrong_sensitivity_under_replace_is_found(name: str) -> None:
     assert check_neighbors(build, REPLACE, first, [second]) == 1
     with pytest.raises(SensitivityExceeded):
         check_neighbors(build, REPLACE, first, [second], designer=declaring(with_declared(*declared)))
+
+
+def test_exchanged_contents_are_compared_as_tables_are() -> None:
+    """A person with two rows more than the limit declares is seen by the fast way as well."""
+    few = replace(PERSON, limit=1)
+    for build in (asking("rows", "units", by=("g",), person=True), asking("different texts", "median", person=True)):
+        assert check_contents(build, few, table_of(), [table_of(*EVE), table_of(*EVE[:1])]) == 2
+    two_people = table_of(*EVE, *({**item, "who": "bob"} for item in EVE))
+    with pytest.raises(SensitivityExceeded):
+        check_contents(asking("rows", person=True), few, table_of(), [two_people])
+    with pytest.raises(SensitivityExceeded):
+        check_contents(asking("median"), Contribution(), table_of(row(x=1)), [table_of(*[row(x=9)] * 3)])
 
 
 def test_groups_that_are_not_kept_to_a_number_are_found() -> None:
