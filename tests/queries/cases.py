@@ -57,6 +57,7 @@ class Case:
             groups=self.groups,
             bounding=self.bounding,
             order=None if self.order is None else present_value(table, self.order),
+            ordered=table.engine.source(),
         )
 
     def question(self, table: Table) -> Question:

@@ -115,7 +115,7 @@ def test_ranks_are_forecast_in_words() -> None:
 def test_groups_that_are_chosen_privately_are_previewed() -> None:
     found = visits().preview("SELECT note, COUNT(*) AS n FROM data GROUP BY note", epsilon=1, delta=1e-6)
     assert found.groups is None
-    assert "groups chosen privately" in str(found)
+    assert "in each group that is chosen" in str(found)
 
 
 def test_a_preview_in_rho_and_of_persons() -> None:
