@@ -238,7 +238,7 @@ def test_a_preview_says_that_groups_are_chosen(capsys: pytest.CaptureFixture[str
 
 def test_a_preview_of_a_rank_is_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run("--epsilon", "1", "--preview", sql="SELECT MEDIAN(age) FROM data") == 0
-    assert "of the wanted rank" in capsys.readouterr().out
+    assert "rows in rank" in capsys.readouterr().out
 
 
 # Ledger --------------------------------------------------------------------------------------------------------------

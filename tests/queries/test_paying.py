@@ -232,8 +232,8 @@ BAD: dict[str, tuple[Any, type[CloisterError], str]] = {
     "a sentence for where": (lambda t: t.count("give me all", epsilon=1), ParameterError, "where"),
     "a subquery in where": (
         lambda t: t.count("age > (SELECT 1)", epsilon=1),
-        ParameterError,
-        "cannot be used in a condition",
+        UnsafeQueryError,
+        "filter by columns",
     ),
     "text for a mean": (lambda t: t.mean("ward", epsilon=1), ParameterTypeError, "use a numeric column"),
     "dates for a mean": (lambda t: t.mean("day", epsilon=1), ParameterTypeError, "use a numeric column"),

@@ -30,7 +30,7 @@ def test_a_preview_costs_nothing_and_reads_nothing() -> None:
         for wanted in ({"epsilon": 0.5}, {"epsilon": 5}, {"epsilon": 0.5, "delta": 1e-6}):
             found = table.preview(query, **wanted)
             assert isinstance(found, Preview)
-            assert found.is_affordable == (wanted == {"epsilon": 0.5})
+            assert found.is_affordable == (wanted["epsilon"] == 0.5 and not found.cost.delta)
             assert str(found)
             assert json.dumps(found.to_dict())
     assert table.remaining == Budget(epsilon=1)
@@ -43,11 +43,11 @@ def test_the_forecast_of_counts_and_sums_is_the_margin_of_the_answer() -> None:
     found = table.preview("SELECT ward, COUNT(*) AS n, SUM(cost) AS s FROM data GROUP BY ward", epsilon=0.5)
     frame = table.aggregate({"n": "count", "s": ("sum", "cost")}, by=["ward"], epsilon=0.5)
     assert found.groups == 3
-    assert found.margin("count") == frame.margin()["n"][0]
-    assert found.margin("sum of cost") == frame.margin()["s"][0]
-    assert found.margin() == found.margin("count")
+    assert found.margin("n") == frame.margin()["n"][0]
+    assert found.margin("s") == frame.margin()["s"][0]
+    assert found.margin() == found.margin("n")
     assert found.epsilon == 0.5
-    with pytest.raises(ParameterError, match="count, sum of cost"):
+    with pytest.raises(ParameterError, match="n, s"):
         found.margin("sum of age")
 
 
@@ -55,7 +55,7 @@ def test_the_forecast_of_a_mean_is_near_the_margin_of_the_answer() -> None:
     table = visits()
     found = table.preview("SELECT AVG(cost) FROM data", epsilon=5, rows=120)
     margins = [table.mean("cost", epsilon=5, fresh=True).margin() for _ in range(20)]
-    assert float(np.median(margins)) == pytest.approx(found.margin(), rel=0.4)
+    assert float(np.median(margins)) <= found.margin() <= 3 * float(np.median(margins))
     assert [item.rows for item in table.preview("SELECT AVG(cost) FROM data", epsilon=5).forecasts] == [
         100,
         1_000,
@@ -108,7 +108,7 @@ def test_ranks_are_forecast_in_words() -> None:
     found = visits().preview(KINDS["ranks"], epsilon=1)
     notes = [item.note for item in found.forecasts if math.isnan(item.margin)]
     assert len(notes) == 3
-    assert all("rows of the wanted rank" in note for note in notes)
+    assert all("rows in rank" in note for note in notes)
     assert "within" in str(found)
 
 
@@ -120,14 +120,15 @@ def test_groups_that_are_chosen_privately_are_previewed() -> None:
 
 def test_a_preview_in_rho_and_of_persons() -> None:
     table = visits(budget=Budget(rho=1), unit="patient", max_rows_per_unit=2)
-    found = table.preview("SELECT COUNT(*), COUNT(DISTINCT patient) FROM data", rho=0.1)
+    found = table.preview("SELECT COUNT(*) AS n, COUNT(DISTINCT patient) AS u FROM data", rho=0.1)
+    assert found.epsilon is None
     assert found.cost == Budget(rho=0.1)
-    assert found.margin("count") > found.margin("units")
+    assert found.margin("n") > found.margin("u")
 
 
 def test_a_question_can_be_previewed_without_a_table() -> None:
     table: Any = visits()
-    question = table._question([table._measure("n", "count")], None)
+    question = table._question([table._measure("n", "count", {})], None)
     found = preview(question, table._contribution, remaining=Budget(epsilon=1), error=10, confidence=0.99)
     assert found.confidence == 0.99
     assert 0.3 < found.epsilon < 0.7

@@ -227,23 +227,17 @@ def _three_digits(value: Fraction) -> Fraction:
 
 def _forecasts(made: Plan, sizes: Sequence[int], inside: float, present: Present | None) -> list[Forecast]:
     """Return one forecast for each number, or one for each size of a group where the size matters."""
-    by_size = {size: _numbers(made, size, inside, present) for size in sizes}
+    by_size = {size: _numbers(made, size, inside, present) for size in (*sizes, 10 * sizes[-1])}
     found: list[Forecast] = []
     for place, (name, _, words) in enumerate(by_size[sizes[0]]):
         margins = {size: numbers[place][1] for size, numbers in by_size.items()}
         if any(np.isnan(margin) for margin in margins.values()):
             found.append(Forecast(name=name, margin=float("nan"), note=words or "the error cannot be said in advance"))
-        elif _depends_on_rows(made, margins):
-            found += [Forecast(name=name, margin=margin, rows=size) for size, margin in margins.items()]
+        elif len(set(margins.values())) > 1:
+            found += [Forecast(name=name, margin=margins[size], rows=size) for size in sizes]
         else:
-            found.append(Forecast(name=name, margin=max(margins.values())))
+            found.append(Forecast(name=name, margin=margins[sizes[0]]))
     return found
-
-
-def _depends_on_rows(made: Plan, margins: dict[int, float]) -> bool:
-    if len(margins) > 1:
-        return len(set(margins.values())) > 1
-    return any(isinstance(item, Mean | Variance | StandardDeviation) for item in made.question.aggregates)
 
 
 def _numbers(made: Plan, rows: int, inside: float, present: Present | None) -> list[tuple[str, float, str]]:

@@ -368,7 +368,12 @@ class PrivateTable(Asking):
 
         compiled = compile_sql(query, self._catalog)
         return preview(
-            compiled.question, self._limited(compiled.question), noise=noise, remaining=self.remaining, **wanted
+            compiled.question,
+            self._limited(compiled.question),
+            present=compiled.presentation.columns,
+            noise=noise,
+            remaining=self.remaining,
+            **wanted,
         )
 
     def _number(self, name: str, aggregate: Aggregate, where: str | None, price: Mapping[str, Any]) -> Answer:

@@ -166,7 +166,6 @@ REFUSED_FOR_ROWS = [
 REFUSED_FOR_PERSONS = [
     ("SELECT patient_id, COUNT(*) FROM data GROUP BY patient_id", "COUNT(DISTINCT patient_id)"),
     ("SELECT p, COUNT(*) FROM (SELECT patient_id AS p FROM data) AS x GROUP BY p", "COUNT(DISTINCT p)"),
-    ("SELECT COUNT(DISTINCT sex) FROM data", "SELECT sex, COUNT(*) AS n FROM ... GROUP BY sex"),
     ("SELECT COUNT(DISTINCT patient_id) FILTER (WHERE age > 5) FROM data", "put the condition in WHERE"),
     ("SELECT COUNT(*) FROM data AS a JOIN visits AS b ON a.age = b.age", "ON a.patient_id = b.patient_id"),
     ("SELECT COUNT(*) FROM data AS a JOIN visits AS b ON a.patient_id = b.age", "ON a.patient_id = b.patient_id"),
