@@ -179,7 +179,7 @@ class BudgetExceededError(AccountingError):
         needed, left = _six_digits(requested, ROUND_UP), _six_digits(remaining, ROUND_DOWN)
         super().__init__(
             f"This release needs {measure} {needed}, but only {left} is left{whose}.",
-            fix=fix or f"ask for {measure} <= {left}, or have the data owner raise the budget.",
+            fix=fix or _advice(measure, left, remaining),
         )
         self.requested, self.remaining, self.measure = requested, remaining, measure
 
@@ -272,6 +272,12 @@ class PrivacyParameterWarning(CloisterWarning):
 
 class DataWarning(CloisterWarning):
     """Data was repaired on reading, for example a duplicate column name."""
+
+
+def _advice(measure: str, left: str, remaining: Fraction) -> str:
+    if remaining <= 0:
+        return "repeat questions that were answered, which is free, or have the data owner raise the budget."
+    return f"ask for {measure} <= {left}, or have the data owner raise the budget."
 
 
 def _six_digits(value: Fraction, rounding: str) -> str:

@@ -62,7 +62,7 @@ class Bins:
         if isinstance(edges, str) or not isinstance(edges, Sequence):
             raise ParameterTypeError(
                 f'The bins of "{column}" are not a list of edges.',
-                fix=f'write for example bins={{"{column}": [0, 10]}}.',
+                fix=f'write the edges as a list: [0, 10, 20], or bins={{"{column}": [0, 10, 20]}} for several columns.',
             )
         given = tuple(edges)
         compared = tuple(_edge(column, edge, storage) for edge in given)

@@ -123,7 +123,7 @@ def load_yaml(text: str) -> Any:
 def dump_yaml(data: Any) -> str:
     """Return plain values as YAML that `load_yaml` gives back equal."""
     return yaml.dump(
-        data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110, encoding=None
+        data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100_000, encoding=None
     )
 
 

@@ -73,7 +73,8 @@ def plan(question: Question, contribution: Contribution, price: Price, *, noise:
         names = ", ".join(f'"{key.name}"' for key in question.keys if key.values is None)
         raise ParameterError(
             f"The groups of {names} are not public, and choosing them privately needs delta.",
-            fix="state the values (categories in the schema), or add delta, such as delta=1e-6, to the price.",
+            fix="state the values: categories in the schema, bins, or an expression such as CASE or FLOOR(x / 10); "
+            "or add delta, such as delta=1e-6, to the price, which shows large groups only.",
         )
     chosen = _choose(found, price, noise)
     if chosen == "laplace" and not found.selects_keys:
