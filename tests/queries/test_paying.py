@@ -267,6 +267,12 @@ BAD: dict[str, tuple[Any, type[CloisterError], str]] = {
     "a quantile of 0": (lambda t: t.quantile("age", 0, epsilon=1), ParameterError, "min and max"),
     "a quantile of many digits": (lambda t: t.quantile("age", "1/3333333", epsilon=1), ParameterError, "six digits"),
     "no quantiles": (lambda t: t.quantiles("age", [], epsilon=1), ParameterError, "qs="),
+    "one quantile for a list": (lambda t: t.quantiles("age", 0.5, epsilon=1), ParameterTypeError, "0.25, 0.5, 0.75"),
+    "three columns for two": (
+        lambda t: t.histogram_2d(("ward", "sick", "day"), epsilon=1),
+        ParameterError,
+        '\\("sex", "age"\\)',
+    ),
     "epsilon of zero": (lambda t: t.count(epsilon=0), ParameterError, "epsilon=0.5"),
     "negative epsilon": (lambda t: t.count(epsilon=-1), ParameterError, "epsilon=0.5"),
     "epsilon that is no number": (lambda t: t.count(epsilon="much"), ParameterError, "epsilon"),
@@ -281,6 +287,26 @@ BAD: dict[str, tuple[Any, type[CloisterError], str]] = {
         "kind, column",
     ),
     "nothing to measure": (lambda t: t.aggregate({}, epsilon=1), ParameterError, "measures="),
+    "one name for a list of names": (
+        lambda t: t.aggregate({"n": "count"}, by="ward", epsilon=1),
+        ParameterTypeError,
+        'write for example \\["sex"\\]',
+    ),
+    "a key twice": (
+        lambda t: t.aggregate({"n": "count"}, by=["ward", "ward"], epsilon=1),
+        ParameterError,
+        "column once",
+    ),
+    "a measure called like a key": (
+        lambda t: t.aggregate({"ward": "count"}, by=["ward"], epsilon=1),
+        ParameterError,
+        "another name",
+    ),
+    "bins of a column that is not grouped by": (
+        lambda t: t.aggregate({"n": "count"}, by=["ward"], bins={"age": [0, 9]}, epsilon=1),
+        ParameterError,
+        "add it to by=",
+    ),
     "bins that go down": (lambda t: t.histogram("age", bins=[5, 1], epsilon=1), ParameterError, "smallest first"),
     "too many groups": (
         lambda t: t.aggregate(
@@ -384,6 +410,17 @@ def test_public_tables_of_every_kind_can_be_joined(kind: str) -> None:
         "SELECT floor, COUNT(*) AS n FROM data JOIN wards ON data.ward = wards.ward GROUP BY floor", epsilon=1000
     )
     assert dict(zip(frame["floor"].tolist(), frame["n"].tolist(), strict=True)) == {1: 80, 2: 40}
+
+
+def test_persons_are_not_groups() -> None:
+    table = visits(unit="patient", max_rows_per_unit=3)
+    for ask in (
+        lambda: table.histogram("patient", values=["p1"], epsilon=1),
+        lambda: table.aggregate({"n": "count"}, by=["patient"], epsilon=1, delta=1e-6),
+    ):
+        with pytest.raises(UnsafeQueryError, match="count_units"):
+            ask()
+    assert executed(table) == 0
 
 
 def test_a_person_without_a_limit_is_asked_for_one() -> None:

@@ -196,8 +196,6 @@ def test_a_plan_says_what_it_assumes() -> None:
 def test_prices_are_written_and_read() -> None:
     for price in (Price.of(epsilon="1/3", delta=1e-6), Price.of(rho=2)):
         assert Price.from_dict(price.to_dict()) == price
-        assert price.without_delta().amount == price.amount
-        assert price.without_delta().delta == 0
         assert (
             Price.of_budget(Budget(**{"rho" if price.rho else "epsilon": price.amount, "delta": price.delta})) == price
         )
