@@ -33,7 +33,7 @@ def prepare(
 
 
 def _answers(private: cl.PrivateTable, *, epsilon: float) -> dict[str, list[float]]:
-    frame = private.sql(SQL, epsilon=epsilon).to_pandas().sort_values("grp")
+    frame = private.sql(f"{SQL} ORDER BY grp", epsilon=epsilon)
     return {name: frame[name].tolist() for name in "nsm"}
 
 

@@ -89,7 +89,8 @@ class Bins:
             return literal(first, StorageType.INTEGER)
         middle = (first + last) // 2
         below = exp.LT(this=column.copy(), expression=literal(self.edges[middle], self.type))
-        return exp.Case().when(below, self._tree(column, first, middle)).else_(self._tree(column, middle, last))
+        lower = exp.If(this=below, true=self._tree(column, first, middle))
+        return exp.Case(ifs=[lower], default=self._tree(column, middle, last))
 
 
 def _edge(column: str, edge: Any, storage: StorageType) -> Any:

@@ -114,7 +114,7 @@ class Sum:
         if storage is StorageType.INTEGER:
             return _clamp_integer(value, self.bounds, steps, self._integer_steps(value))
         kind = StorageType.REAL if self._fits_doubles(storage) else StorageType.INTEGER
-        return _clamp_real(value, self.bounds, steps, _round_in_sql(value, self.granularity, kind), kind)
+        return _round_in_sql(_clamp_real(value, self.bounds), self.granularity, kind)
 
     def _fits_doubles(self, storage: StorageType) -> bool:
         """Return whether sums of whole numbers stay exact in doubles, which are faster to add than wide integers."""
@@ -201,17 +201,10 @@ def _clamp_integer(
     return exp.Case().when(below, first).when(above, last).else_(inside)
 
 
-def _clamp_real(
-    value: exp.Expression,
-    bounds: tuple[Fraction, Fraction],
-    steps: tuple[int, int],
-    inside: exp.Expression,
-    kind: StorageType,
-) -> exp.Expression:
-    """Clamp by comparisons: NaN orders above infinity on every engine, so it matches none and adds nothing."""
-    first, last = (literal(step, kind) for step in steps)
+def _clamp_real(value: exp.Expression, bounds: tuple[Fraction, Fraction]) -> exp.Expression:
+    """Clamp by comparisons, so that NULL stays NULL; NaN orders above infinity on every engine, and becomes NULL."""
     low, high, end = (literal(float(bound), StorageType.REAL) for bound in (*bounds, math.inf))
-    below = exp.LTE(this=value.copy(), expression=low)
-    between = exp.LT(this=value.copy(), expression=high)
-    above = exp.LTE(this=value.copy(), expression=end)
-    return exp.Case().when(below, first).when(between, inside).when(above, last)
+    below = exp.LT(this=value.copy(), expression=low.copy())
+    above = exp.GT(this=value.copy(), expression=high.copy())
+    finite = exp.Case().when(exp.LTE(this=value.copy(), expression=end), high)
+    return exp.Case().when(below, low).when(above, finite).else_(value.copy())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from cloister.errors import ParameterError
+from cloister.mechanisms.base import with_room
 from cloister.queries.question import Key, Number
 
 __all__ = [
@@ -47,6 +48,13 @@ class Component:
         largest = {"present": 1, "total": away, "square": away**2}[kind]
         return cls(kind, number.steps, center if kind != "present" else 0, largest, number.text)
 
+    def as_summed(self) -> tuple[Component, ...]:
+        """Return what the engine sums for it: a centered total is a plain one, less the center of each value."""
+        if self.kind != "total" or not self.center:
+            return (self,)
+        plain = Component("total", self.of, 0, self.largest + abs(self.center), self.text)
+        return plain, Component("present", self.of, 0, 1, self.text)
+
     @classmethod
     def of_value(cls, kind: str, of: exp.Expression) -> Component:
         """Return a component of any SQL."""
@@ -68,6 +76,18 @@ class Ranked:
 
     positions: NDArray[np.int64]
     weights: NDArray[np.int64]
+
+
+def centered_cells(cells: Cells, components: Sequence[Component]) -> Cells:
+    """Return the numbers of components, from those that the engine summed."""
+    numbers = {}
+    for part in components:
+        summed = part.as_summed()
+        numbers[part] = cells.numbers[summed[0]]
+        if len(summed) > 1:
+            counts = cells.numbers[summed[1]].astype(object)
+            numbers[part] = with_room(cells.numbers[summed[0]].astype(object) - part.center * counts)
+    return Cells(cells.shown, numbers, cells.size)
 
 
 def check_size(keys: Sequence[Key]) -> int:
@@ -108,10 +128,18 @@ def _codes(result: pa.Table, keys: Sequence[Key], sizes: Sequence[int]) -> tuple
     cell = np.zeros(result.num_rows, dtype=np.int64)
     for number, (key, size) in enumerate(zip(keys, sizes, strict=True)):
         column = _key_column(result, number)
-        codes = pc.fill_null(pc.index_in(column, value_set=pa.array(key.values, column.type)), -1).to_numpy()
+        codes = _places(column, key.values or ())
         known &= codes >= 0
         cell = cell * size + codes
     return known, cell[known]
+
+
+def _places(column: pa.Array, values: Sequence[Any]) -> NDArray[np.int64]:
+    """Return where each item is among public values, -1 for none."""
+    encoded = column.dictionary_encode()
+    known = {value: place for place, value in enumerate(values)}
+    places = np.array([*(known.get(item, -1) for item in encoded.dictionary.to_pylist()), -1], dtype=np.int64)
+    return np.asarray(places[_whole_numbers(encoded.indices, missing=len(places) - 1)])
 
 
 def _key_column(result: pa.Table, number: int) -> pa.Array:
@@ -170,8 +198,19 @@ def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
         numbers = np.empty(len(column), dtype=object)
         numbers[:] = [0 if item is None else int(item) for item in column.to_pylist()]
         return numbers
-    return np.asarray(pc.fill_null(column, 0).to_numpy(), dtype=np.int64)
+    return _whole_numbers(column.combine_chunks(), missing=0)
 
 
 def _text(expression: exp.Expression) -> str:
     return expression.sql(identify=True)
+
+
+def _whole_numbers(array: pa.Array, *, missing: int) -> NDArray[np.int64]:
+    """Return an array of integers, something else for missing ones; Arrow's own way there would load pandas."""
+    here = slice(array.offset, array.offset + len(array))
+    validity, data = array.buffers()
+    numbers = np.frombuffer(data or b"", dtype=np.dtype(f"i{array.type.bit_width // 8}"))[here].astype(np.int64)
+    if array.null_count:
+        present = np.unpackbits(np.frombuffer(validity, dtype=np.uint8), bitorder="little")[here]
+        numbers[present == 0] = missing
+    return numbers

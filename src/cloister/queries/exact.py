@@ -27,6 +27,7 @@ from cloister.queries.cells import (
     Cells,
     Component,
     Ranked,
+    centered_cells,
     check_size,
     is_private,
     occurring_cells,
@@ -60,8 +61,10 @@ class ExactCore:
         keys = self._question.keys
         cells = Cells((), {}, check_size(keys))
         if plain:
-            result = self._run(plain)
-            cells = occurring_cells(result, keys, plain) if is_private(keys) else public_cells(result, keys, plain)
+            summed = list(dict.fromkeys(raw for part in plain for raw in part.as_summed()))
+            result = self._run(summed)
+            read = occurring_cells if is_private(keys) else public_cells
+            cells = centered_cells(read(result, keys, summed), plain)
         for part in apart:
             found = public_cells(self._run_distinct(part), keys, [part])
             cells.numbers[part] = found.numbers[part]

@@ -15,6 +15,7 @@ worse while the sum of squared errors gets better.
 
 from __future__ import annotations
 
+import sys
 from typing import TypeAlias
 
 import numpy as np
@@ -61,7 +62,8 @@ def empirical_bayes(values: object, *, scale: object, positive_part: bool = True
     total = float(np.abs(noisy).sum())
     if total == 0:
         return noisy
-    smaller = np.abs(noisy) - 2 * noisy.size * width**2 / total
+    step = min(2 * noisy.size * width**2 / max(total, sys.float_info.min), sys.float_info.max)
+    smaller = np.abs(noisy) - step
     return np.asarray(np.sign(noisy) * (np.maximum(smaller, 0.0) if positive_part else smaller))
 
 
