@@ -14,7 +14,7 @@ import pytest
 
 import cloister as cl
 from cloister.core.random import SystemRandomSource
-from cloister.errors import DataError
+from cloister.errors import DataError, UnsafeQueryError
 from cloister.queries.catalog import Catalog
 from cloister.queries.contribution import Contribution
 from cloister.queries.exact import ExactCore
@@ -179,3 +179,57 @@ def test_a_variance_is_of_the_number_that_is_asked() -> None:
     frame = cl.PrivateTable(table, budget=cl.Budget(epsilon=400)).ask(question, epsilon=400)
     assert frame.columns[0].values[0] == pytest.approx(16, rel=0.02)
     assert frame.columns[1].values[0] == pytest.approx(144, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "MOD(CLAMP(x, 0, 10), 1e30) = 1",
+        "CLAMP(x, 0, 10) % 1e30 = 1",
+        "FLOOR(CLAMP(x, 0, 10) / 1e30) = 0",
+        "CLAMP(x, 0, 10) * 0 + 1e-30 > CLAMP(x, 0, 1) * 0",
+        "CEIL(CLAMP(x, 0, 10) / 1e30) = 0",
+        "ROUND(CLAMP(x, 0, 10), 40) = 0",
+        "x + 1e300 > 5e299",
+    ],
+)
+@pytest.mark.parametrize("name", ["Bob", "Cy"])
+def test_no_constant_fails_in_some_rows_only(condition: str, name: str) -> None:
+    """What one row could make fail would tell whether that row is there, at any price."""
+    schema = cl.Schema([cl.Column(name="name"), cl.Column(name="x", kind="numeric", bounds=(0, 9))])
+    private = cl.PrivateTable(
+        cl.open_table(pa.table({"name": ["Ann", name], "x": [1, 2]}), schema=schema), budget=cl.Budget(epsilon=1)
+    )
+    try:
+        private.sql(f"SELECT COUNT(*) FROM data WHERE name = 'Bob' AND {condition}", epsilon=0.001)
+    except UnsafeQueryError:
+        assert private.remaining == cl.Budget(epsilon=1)
+
+
+def test_a_connection_that_compares_in_its_own_way_is_refused() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT unnest([0, 1]) AS x")
+    schema = cl.Schema([cl.Column(name="x", kind="numeric", bounds=(0, 1))])
+    private = cl.PrivateTable(cl.open_table(connection.table("t"), schema=schema), budget=cl.Budget(epsilon=2))
+    query = "SELECT CASE WHEN x > 0 THEN 'A' ELSE 'a' END AS g, COUNT(*) AS n FROM data GROUP BY g"
+    assert len(private.sql(query, epsilon=1)) == 2
+    connection.execute("SET default_collation = 'nocase'")
+    with pytest.raises(DataError, match="RESET default_collation"):
+        private.sql(query, epsilon=1, fresh=True)
+
+
+def test_texts_that_look_like_names_of_tables_stay_texts() -> None:
+    names = ['"table data"', '"cloister_data"', '"cloister_data"']
+    schema = cl.Schema([cl.Column(name="name")])
+    private = cl.PrivateTable(cl.open_table(pa.table({"name": names}), schema=schema), budget=cl.Budget(epsilon=90))
+    found = [private.count(f"name = '{name}'", epsilon=40).value for name in names[:2]]
+    assert found == [1, 2]
+
+
+def test_a_table_can_stand_beside_itself() -> None:
+    table = cl.open_table(pa.table({"p": [1, 2, 2]}))
+    private = cl.PrivateTable(
+        table, budget=cl.Budget(epsilon=99), unit="p", max_rows_per_unit=9, others={"again": table}
+    )
+    joined = private.sql("SELECT COUNT(*) AS n FROM data AS a JOIN again AS b ON a.p = b.p", epsilon=99)
+    assert joined["n"][0] == pytest.approx(5, abs=1)

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.events import PureEvent
@@ -173,7 +174,7 @@ class Asking:
         price = planned.price
         source = random_source(random_state)
         paid = self._session.release(
-            key=self._key(question.canonical(), contribution, noise),
+            key=self._key(replace(question, rows=self._named(question.rows)).canonical(), contribution, noise),
             purpose=purpose,
             guarantee=planned.guarantee,
             price=price,
@@ -231,7 +232,7 @@ class Asking:
         )
         guarantee, event = self._pure(offer, f"the categories of {column} are public"), PureEvent(epsilon=offer.amount)
         paid = self._session.release(
-            key=self._key(chooser.canonical(), self._contribution, "choice"),
+            key=self._key(replace(chooser, rows=self._named(chooser.rows)).canonical(), self._contribution, "choice"),
             purpose=f"{k} most common of {column}",
             guarantee=guarantee,
             price=offer,
@@ -266,7 +267,7 @@ class Asking:
         )
         attested = f"the table has {'exactly' if is_exact else 'at least'} {size:,} rows"
         paid = self._session.release(
-            key=self._key(asked.canonical(), self._contribution, "sized mean"),
+            key=self._key(replace(asked, rows=self._named(asked.rows)).canonical(), self._contribution, "sized mean"),
             purpose=f"mean of {column}",
             guarantee=self._pure(offer, attested),
             price=offer,
@@ -373,10 +374,17 @@ class Asking:
         )
 
     def _key(self, canonical: str, contribution: Contribution, kind: str) -> str:
-        """Return the text under which an answer is found again: the same tables, by name, and the same question."""
-        for name, table in self._catalog.private.items():
-            canonical = canonical.replace(f'"{table.engine.source().name}"', f'"table {name}"')
+        """Return the text under which an answer is found again: the same tables and the same question."""
         return f"{self._version} || {self._catalog.canonical()} || {contribution.canonical()} || {kind} || {canonical}"
+
+    def _named(self, rows: Rows) -> Rows:
+        """Return rows whose tables are called as queries call them; names inside an engine may change with each run."""
+        names = {table.engine.source().name: f"table {name}" for name, table in self._catalog.private.items()}
+        source = rows.source.copy()
+        for table in list(source.find_all(exp.Table)):
+            if table.name in names:
+                table.set("this", exp.to_identifier(names[table.name], quoted=True))
+        return replace(rows, source=source)
 
 
 def _tainted(made: Plan, caveats: tuple[Any, ...]) -> DifferentialPrivacy:

@@ -72,7 +72,8 @@ numbers = st.recursive(
     lambda inner: st.one_of(
         st.builds("({} + {})".format, inner, inner),
         st.builds("({} - {})".format, inner, inner),
-        st.builds("({} * {})".format, inner, st.sampled_from(["2", "-0.5", "3"])),
+        st.builds("({} * {})".format, inner, st.sampled_from(["2", "-0.5", "3", "1e30", "1e-30"])),
+        st.builds("MOD({}, {})".format, inner, st.sampled_from(["2", "0.5", "1e30"])),
         st.builds("FLOOR({} / 2)".format, inner),
         st.builds("ROUND({}, 1)".format, inner),
         st.builds("ABS({})".format, inner),

@@ -23,7 +23,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from cloister.data.profile import StorageType
-from cloister.errors import DataError, DataWarning
+from cloister.errors import DataError, DataWarning, InternalError
 
 __all__ = ["ARROW_TYPES", "Engine", "literal", "physical", "repair_names", "rows_of", "value"]
 
@@ -175,13 +175,20 @@ def literal(item: Any, storage: StorageType) -> exp.Expression:  # a Python valu
         case StorageType.TEXT:
             return exp.Literal.string(item)
         case StorageType.INTEGER:
-            return _typed(str(int(item)), storage)
+            return _typed(str(_within_64_bits(int(item))), storage)
         case StorageType.REAL:
             return _typed(_float_text(float(item)), storage)
         case StorageType.DATE:
             return _typed(item.isoformat(), storage)
         case StorageType.TIMESTAMP:
             return _typed(item.isoformat(sep=" "), storage)
+
+
+def _within_64_bits(number: int) -> int:
+    """Return a whole number that every engine can hold: a larger one would fail in the rows that reach it."""
+    if not -(2**63) <= number < 2**63:
+        raise InternalError("a query would compare with a whole number beyond 64 bits.")
+    return number
 
 
 def repair_names(raw: Iterable[object]) -> tuple[str, ...]:

@@ -112,6 +112,8 @@ class DuckDBEngine:
         sql = query.sql(dialect=self.dialect, identify=True)
         try:
             with self._lock:
+                if self._is_foreign:
+                    self._check_collation()
                 result = self._run(sql)
             return cast_columns(result, schema)
         except (duckdb.Error, pa.ArrowException):
@@ -120,14 +122,24 @@ class DuckDBEngine:
                 fix="check that the source is complete, unchanged since it was opened, and of one type per column.",
             ) from None
 
+    def _check_collation(self) -> None:
+        """Refuse a connection that compares texts in its own way: which one stands for a group would be up to a row."""
+        setting = self._run("SELECT current_setting('default_collation') AS setting").column(0)[0].as_py()
+        if setting:
+            raise DataError(
+                "The connection has a collation of its own, under which different texts are equal.",
+                fix="run RESET default_collation on it, or open the file or table itself.",
+            )
+
     def beside(self, other: Engine) -> Engine:
         """Return the rows of another DuckDB table, held in this one's connection."""
         if self._connection is None or not isinstance(other, DuckDBEngine):
             raise apart()
         self._beside += 1
         name = f"cloister_other_{self._beside}"
+        rows = all_rows(other)
         with self._lock:
-            self._connection.register(name, all_rows(other))
+            self._connection.register(name, rows)
             return engine_over_connection(
                 self._connection, exp.to_table(name), names=other.names, sniffed=other.sniffed
             )

@@ -53,7 +53,9 @@ def bigint(node: exp.Expression) -> exp.Expression:
 
 
 def whole(number: int) -> exp.Expression:
-    """Return a whole number as SQL."""
+    """Return a whole number as SQL; one beyond the limit would fail in the rows that reach it."""
+    if abs(number) > LARGEST:
+        raise _too_large()
     return literal(number, StorageType.INTEGER)
 
 
@@ -313,11 +315,15 @@ def _hull(steps: exp.Expression, numbers: Sequence[Number]) -> Number:
 
 def _number(steps: exp.Expression, unit: Fraction, low: int, high: int) -> Number:
     if max(abs(low), abs(high)) >= LARGEST:
-        raise UnsafeQueryError(
-            "An expression could become too large a number to be computed exactly.",
-            fix="narrow the columns in it, such as GREATEST(0, LEAST(income, 100000)), or write fewer decimals.",
-        )
+        raise _too_large()
     return Number(steps=steps, unit=unit, low=low, high=high, label="")
+
+
+def _too_large() -> UnsafeQueryError:
+    return UnsafeQueryError(
+        "An expression could become too large a number to be computed exactly.",
+        fix="narrow the columns in it, such as GREATEST(0, LEAST(income, 100000)), or write fewer digits.",
+    )
 
 
 def _common(left: Fraction, right: Fraction) -> Fraction:

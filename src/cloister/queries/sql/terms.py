@@ -24,6 +24,7 @@ __all__ = ["Domain", "Measured", "Term", "unknown_domain"]
 MOST_VALUES = 100_000
 """Public domains with more values than this are not listed."""
 
+_EXACT_IN_DOUBLE = 2**53
 _SMALLEST_UNIT = Fraction(1, 10**60)
 
 STORAGES = {
@@ -251,6 +252,9 @@ def _readable(term: Term) -> tuple[exp.Expression, StorageType]:
     if number.unit.denominator == 1:
         return fixed.in_unit(number, Fraction(1)).steps, StorageType.INTEGER
     steps = exp.Cast(this=number.steps, to=exp.DataType.build("DOUBLE"))
+    if max(number.unit.as_integer_ratio()) > _EXACT_IN_DOUBLE:
+        factor = literal(float(number.unit), StorageType.REAL)
+        return exp.Mul(this=steps, expression=factor), StorageType.REAL
     times, over = (literal(float(part), StorageType.REAL) for part in number.unit.as_integer_ratio())
     return exp.Div(this=exp.Paren(this=exp.Mul(this=steps, expression=times)), expression=over), StorageType.REAL
 
