@@ -13,15 +13,16 @@ SQL = "SELECT grp, COUNT(*) AS n, SUM(value) AS s, AVG(value) AS m FROM data GRO
 def prepare(
     source: Any, *, groups: int, limit: int | None, share: float | None = None
 ) -> Callable[[float], dict[str, list[float]]]:
-    """Open a path or a Spark data frame. Every question has an account of its own, or it would be answered for free.
+    """Open a path or a Spark data frame. Every question asks for fresh noise, or it would be answered for free.
 
     With ``share``, that much of epsilon is spent on choosing the limit, and the answers have it as ``limit``.
     """
     table = cl.open_table(source, schema=schema(groups))
     unit = {"unit": "row"} if limit is None else {"unit": "person", "max_rows_per_unit": limit}
 
+    private = cl.PrivateTable(table, dataset="bench", budget=cl.Budget(epsilon=1000), **unit)
+
     def ask(epsilon: float) -> dict[str, list[float]]:
-        private = cl.PrivateTable(table, dataset="bench", budget=cl.Budget(epsilon=epsilon), **unit)
         if share is None:
             return _answers(private, epsilon=epsilon)
         left = epsilon - share
@@ -33,7 +34,7 @@ def prepare(
 
 
 def _answers(private: cl.PrivateTable, *, epsilon: float) -> dict[str, list[float]]:
-    frame = private.sql(f"{SQL} ORDER BY grp", epsilon=epsilon)
+    frame = private.sql(f"{SQL} ORDER BY grp", epsilon=epsilon, fresh=True)
     return {name: frame[name].tolist() for name in "nsm"}
 
 

@@ -37,10 +37,12 @@ from cloister.queries.question import (
 )
 from cloister.queries.release import Noisy, estimate, measure
 from cloister.queries.session import Session
-from cloister.queries.sql import compile_condition
+from cloister.queries.sql import Compiled, compile_condition, compile_sql
 from cloister.queries.uncertainty import Linear
 
 __all__ = ["Asking"]
+
+_MOST_QUERIES = 100
 
 DATA = "data"
 """What SQL calls the table."""
@@ -104,6 +106,7 @@ class Asking:
             person=self._person,
             public={name: _arrow(name, frame) for name, frame in (public or {}).items()},
         )
+        self._queries: dict[str, Compiled] = {}
         self._size = self._attested(min_size=min_size, public_size=public_size)
         self._session = self._open(ledger, dataset, budget, analyst, policy)
 
@@ -376,6 +379,16 @@ class Asking:
     def _key(self, canonical: str, contribution: Contribution, kind: str) -> str:
         """Return the text under which an answer is found again: the same tables and the same question."""
         return f"{self._version} || {self._catalog.canonical()} || {contribution.canonical()} || {kind} || {canonical}"
+
+    def _compiled(self, query: str) -> Compiled:
+        """Return what a query asks; a query that was asked before is not read again."""
+        known = self._queries.get(str(query))
+        if known is None:
+            known = compile_sql(query, self._catalog)
+            if len(self._queries) >= _MOST_QUERIES:
+                self._queries.clear()
+            self._queries[query] = known
+        return known
 
     def _named(self, rows: Rows) -> Rows:
         """Return rows whose tables are called as queries call them; names inside an engine may change with each run."""

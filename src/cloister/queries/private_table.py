@@ -290,9 +290,7 @@ class PrivateTable(Asking):
         Raises:
             UnsafeQueryError: if it cannot be answered privately, with the nearest query that can.
         """
-        from cloister.queries.sql import compile_sql
-
-        compiled = compile_sql(query, self._catalog)
+        compiled = self._compiled(query)
         return self._ask(compiled.question, query, price, present=compiled.presentation.present)
 
     # Choices ---------------------------------------------------------------------------------------------------------
@@ -364,9 +362,7 @@ class PrivateTable(Asking):
             wanted: ``epsilon=`` (``delta=``, ``rho=``) for the error at a price, ``error=`` for the price of an error;
                 ``rows=`` is a guess of the rows in each group, which means and deviations depend on.
         """
-        from cloister.queries.sql import compile_sql
-
-        compiled = compile_sql(query, self._catalog)
+        compiled = self._compiled(query)
         return preview(
             compiled.question,
             self._limited(compiled.question),

@@ -15,7 +15,7 @@ _ONE = _SELECT + "WHERE dataset = ? AND number = ?"
 _PAGE = _SELECT + "WHERE dataset = ? AND number > ? ORDER BY number LIMIT 500"
 _OF_ANALYST = _SELECT + "WHERE dataset = ? AND analyst = ? ORDER BY number DESC LIMIT 1"
 _ANALYSTS = "SELECT DISTINCT analyst FROM cloister_ledger.entries WHERE dataset = ? AND analyst IS NOT NULL"
-_ANSWERS = _SELECT + "WHERE dataset = ? AND query_key = ? AND kind = 'answer' ORDER BY number"
+_ANSWERS = _SELECT + "WHERE dataset = ? AND query_key = ? AND number > ? AND kind = 'answer' ORDER BY number"
 _INSERT = f"INSERT INTO cloister_ledger.entries ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
 _OPEN = "INSERT INTO cloister_ledger.accounts (dataset, entries, head) VALUES (?, ?, ?)"
 _ADVANCE = "UPDATE cloister_ledger.accounts SET entries = ?, head = ? WHERE dataset = ?"
@@ -79,9 +79,9 @@ def analysts(session: Session, dataset: str) -> list[str]:
     return sorted(str(name) for (name,) in session.rows(_ANALYSTS, dataset))
 
 
-def answers(session: Session, dataset: str, query_key: str) -> list[Record]:
-    """Return the stored answers to a query, checked."""
-    return [_record(row).check() for row in session.rows(_ANSWERS, dataset, query_key)]
+def answers(session: Session, dataset: str, query_key: str, *, after: int = 0) -> list[Record]:
+    """Return the stored answers to a query, checked; only those entered after a number."""
+    return [_record(row).check() for row in session.rows(_ANSWERS, dataset, query_key, after)]
 
 
 def all_unchecked(session: Session, dataset: str) -> Iterator[Record]:

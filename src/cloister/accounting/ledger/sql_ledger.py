@@ -273,8 +273,8 @@ def _check_receipt(session: Session, receipt: Receipt) -> None:
         raise LedgerError(
             "This receipt is not from this ledger.", fix="store an answer with the receipt that ledger.spend returned."
         )
-    query_key = str(record.query_key)
-    if any(_answer(found, "").spend == receipt.number for found in rows.answers(session, receipt.dataset, query_key)):
+    later = rows.answers(session, receipt.dataset, str(record.query_key), after=receipt.number)
+    if any(_answer(found, "").spend == receipt.number for found in later):
         raise LedgerError(
             "An answer was stored for this receipt already.",
             fix="spend again for a fresh answer; one receipt pays for one answer.",
