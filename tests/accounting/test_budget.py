@@ -50,7 +50,7 @@ def test_spending_too_much_names_the_measure() -> None:
     with pytest.raises(BudgetExceededError, match="ask for epsilon <= 1") as caught:
         Budget(epsilon=1) - Budget(epsilon=2)
     assert caught.value.remaining == 1
-    with pytest.raises(BudgetExceededError, match="ask for delta <= 0"):
+    with pytest.raises(BudgetExceededError, match="repeat questions that were answered"):
         Budget(epsilon=1) - Budget(epsilon=1, delta=0.1)
     assert not Budget(epsilon=1).covers(Budget(epsilon=1, delta=0.1))
 

@@ -150,10 +150,9 @@ def test_periods_intervals_and_durations_of_pandas_are_refused() -> None:
 def test_damaged_text_is_not_quoted() -> None:
     offsets = pa.array([0, 3], pa.int32()).buffers()[1]
     damaged = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"S\xffE")])
-    table = open_table(pa.table({"word": damaged}))
-    for use in (lambda: table.frequencies(["word"]), table.profiles, table.to_arrow):
-        with pytest.raises(DataError, match="could not be read to its end"):
-            use()
+    with pytest.raises(DataError, match="cannot be read") as caught:
+        open_table(pa.table({"word": damaged}))
+    assert "S" not in str(caught.value).replace("DataError", "")
 
 
 def test_what_polars_says_is_withheld() -> None:

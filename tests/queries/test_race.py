@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def start(url: str, analyst: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.query_worker", url, "hospital", analyst, "0.3"],
+        [sys.executable, "-m", "tests.support.query_worker", url, "race for the last", analyst, "0.3"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -31,7 +31,7 @@ def start(url: str, analyst: str) -> subprocess.Popen[str]:
 @pytest.mark.postgres
 def test_one_of_two_analysts_gets_the_last_of_a_budget(postgres_server: str) -> None:
     with open_ledger(postgres_server) as ledger:
-        ledger.open_account("hospital", budget=Budget(epsilon="0.5"))
+        ledger.open_account("race for the last", budget=Budget(epsilon="0.5"))
         processes = [start(postgres_server, analyst) for analyst in ("ann", "bartholomew")]
         for process in processes:
             assert process.stdin is not None
@@ -44,5 +44,5 @@ def test_one_of_two_analysts_gets_the_last_of_a_budget(postgres_server: str) -> 
         lost = next(line for line in said if line.startswith("refused"))
         assert lost.startswith("refused 1/5 ")
         assert "needs epsilon 0.3, but only 0.2 is left" in lost
-        assert ledger.remaining("hospital") == Budget(epsilon="0.2")
+        assert ledger.remaining("race for the last") == Budget(epsilon="0.2")
         ledger.verify()
