@@ -1,0 +1,1 @@
+"""Release tables that can be defended: models, algorithms, risk, loss and reports."""

@@ -1,0 +1,1 @@
+"""The ways to find classes: each takes cells and checks, and returns a partition."""

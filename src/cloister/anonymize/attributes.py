@@ -1,0 +1,251 @@
+"""Quasi-identifiers as integers: leaf codes, and the node above each leaf at every level.
+
+An `Attribute` is a column's public hierarchy (or, without one, its values and the root) in arrays. Leaf codes of an
+ordered attribute follow its order, so that an interval is a range of codes; a missing value is a leaf of its own, the
+last, which meets the others at the root only.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.data.columns import BOUNDED, Column, Kind
+from cloister.data.hierarchy import ROOT, Hierarchy
+from cloister.data.interval_labels import interval_in, number_in
+from cloister.data.values import text_of
+from cloister.errors import HierarchyError, SchemaError
+
+Codes: TypeAlias = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Attribute:
+    """One quasi-identifier.
+
+    Attributes:
+        name: the column.
+        leaves: what each leaf code stands for; None, last, for a missing value.
+        ancestors: for each level, the node of each leaf; level 0 is the leaves themselves, the last level the root.
+        labels: for each level, the name of each node; None is a missing value.
+        positions: the place of each leaf on the scale of an ordered attribute, else None.
+        span: the length of that scale.
+        weight: how much the precision of the column matters.
+        has_hierarchy: whether a person gave the levels.
+        is_numeric: whether the leaves are numbers, so that they have means.
+    """
+
+    name: str
+    leaves: tuple[Any, ...]
+    ancestors: tuple[Codes, ...]
+    labels: tuple[tuple[str | None, ...], ...]
+    positions: NDArray[np.float64] | None = None
+    span: float = 0.0
+    weight: float = 1.0
+    has_hierarchy: bool = False
+    is_numeric: bool = False
+
+    def __repr__(self) -> str:
+        return f"Attribute({self.name!r}, levels={len(self.ancestors)})"
+
+    @property
+    def height(self) -> int:
+        """Return the level of the root."""
+        return len(self.ancestors) - 1
+
+    @property
+    def is_ordered(self) -> bool:
+        """Return whether intervals of leaves mean something."""
+        return self.positions is not None
+
+    @property
+    def has_missing(self) -> bool:
+        """Return whether the last leaf stands for missing values."""
+        return self.leaves[-1] is None
+
+    def size(self, level: int) -> int:
+        """Return the number of nodes of a level."""
+        return len(self.labels[level])
+
+    @cached_property
+    def leaf_counts(self) -> tuple[NDArray[np.int64], ...]:
+        """Return, for each level, how many leaves each node has."""
+        pairs = zip(self.ancestors, self.labels, strict=True)
+        return tuple(np.bincount(codes, minlength=len(names)) for codes, names in pairs)
+
+    @cached_property
+    def node_losses(self) -> tuple[NDArray[np.float64], ...]:
+        """Return, for each level, the LM loss of each node: (its leaves - 1) / (all leaves - 1) (Iyengar 2002)."""
+        scale = max(len(self.leaves) - 1, 1)
+        return tuple((counts - 1) / scale for counts in self.leaf_counts)
+
+    @cached_property
+    def leaf_losses(self) -> NDArray[np.float64]:
+        """Return the LM loss of each leaf (column) at each level (row)."""
+        pairs = zip(self.node_losses, self.ancestors, strict=True)
+        return np.stack([losses[codes] for losses, codes in pairs])
+
+    @cached_property
+    def meeting_levels(self) -> NDArray[np.int8]:
+        """Return the lowest level at which each two leaves have the same ancestor."""
+        codes = np.stack(self.ancestors)
+        return np.asarray((codes[:, :, None] != codes[:, None, :]).sum(axis=0, dtype=np.int8))
+
+    def with_weight(self, weight: float) -> Attribute:
+        """Return the same attribute with another weight."""
+        return replace(self, weight=weight)
+
+
+def attribute_of(column: Column, values: Sequence[Any]) -> tuple[Attribute, Codes]:
+    """Return the attribute of a column, and the leaf code of each of the values that occur in it.
+
+    Raises:
+        HierarchyError: if the hierarchy does not cover a value.
+        SchemaError: if a value lies outside the declared categories or bounds.
+    """
+    if column.hierarchy is not None:
+        return _from_hierarchy(column, column.hierarchy, values)
+    return _without_hierarchy(column, values)
+
+
+def _from_hierarchy(column: Column, hierarchy: Hierarchy, values: Sequence[Any]) -> tuple[Attribute, Codes]:
+    try:
+        raw = hierarchy.encode(list(values))
+    except HierarchyError:
+        raise HierarchyError(
+            f'The hierarchy of "{column.name}" misses values that occur in the data.',
+            fix=f'list them with schema["{column.name}"].hierarchy.uncovered(values), then add them to the hierarchy.',
+        ) from None
+    has_missing = bool((raw < 0).any())
+    order = _leaf_order(column, hierarchy)
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    codes = np.where(raw < 0, len(order), place[raw]).astype(np.int32)
+    positions = None
+    if column.kind in BOUNDED:
+        positions = np.arange(len(order), dtype=np.float64)
+    attribute = Attribute(
+        name=column.name,
+        leaves=tuple(hierarchy.leaves[place] for place in order) + ((None,) if has_missing else ()),
+        ancestors=tuple(_ancestors(hierarchy, level, order, has_missing=has_missing) for level in _levels(hierarchy)),
+        labels=tuple(_labels(hierarchy, level, order, has_missing=has_missing) for level in _levels(hierarchy)),
+        positions=_with_missing(positions, has_missing=has_missing),
+        span=float(max(len(order) - 1, 0)),
+        weight=float(column.weight),
+        has_hierarchy=True,
+        is_numeric=column.kind is Kind.NUMERIC and all(number_in(leaf) is not None for leaf in hierarchy.leaves),
+    )
+    return attribute, codes
+
+
+def _levels(hierarchy: Hierarchy) -> range:
+    return range(hierarchy.height + 1)
+
+
+def _leaf_order(column: Column, hierarchy: Hierarchy) -> NDArray[np.int64]:
+    """Return the leaves in the order of the scale, or as the hierarchy lists them."""
+    if column.kind not in BOUNDED:
+        return np.arange(len(hierarchy.leaves))
+    if column.kind is Kind.ORDINAL and column.categories is not None:
+        rank = {text_of(category): number for number, category in enumerate(column.categories)}
+        keys: list[Any] = [rank.get(leaf, len(rank)) for leaf in hierarchy.leaves]
+    elif column.kind is Kind.DATETIME:
+        keys = list(hierarchy.leaves)
+    else:
+        keys = [_number(leaf) for leaf in hierarchy.leaves]
+        if None in keys:
+            return np.arange(len(hierarchy.leaves))
+    return np.array(sorted(range(len(keys)), key=lambda place: keys[place]), dtype=np.int64)
+
+
+def _number(leaf: str) -> float | None:
+    number = number_in(leaf)
+    if number is not None:
+        return float(number)
+    interval = interval_in(leaf)
+    if interval is None:
+        return None
+    return float("-inf") if interval.low is None else float(interval.low)
+
+
+def _ancestors(hierarchy: Hierarchy, level: int, order: NDArray[np.int64], *, has_missing: bool) -> Codes:
+    if level == 0:
+        return np.arange(len(order) + has_missing, dtype=np.int32)
+    codes = hierarchy.codes_at(level)[order].astype(np.int32)
+    if not has_missing:
+        return codes
+    own = 0 if level == hierarchy.height else len(hierarchy.levels[level])
+    return np.append(codes, np.int32(own))
+
+
+def _labels(hierarchy: Hierarchy, level: int, order: NDArray[np.int64], *, has_missing: bool) -> tuple[str | None, ...]:
+    names = hierarchy.levels[level]
+    if level == 0:
+        names = tuple(names[place] for place in order)
+    return (*names, None) if has_missing and level < hierarchy.height else names
+
+
+def _without_hierarchy(column: Column, values: Sequence[Any]) -> tuple[Attribute, Codes]:
+    """Return an attribute with two levels: the values that occur (or are declared), and the root."""
+    present = [item for item in values if item is not None]
+    leaves = _known_leaves(column, present)
+    place = {text_of(leaf): number for number, leaf in enumerate(leaves)}
+    if any(text_of(item) not in place for item in present):
+        raise SchemaError(
+            f'Values of "{column.name}" are not among its declared categories.',
+            fix=f'mend the data, or declare every category: schema.with_categories("{column.name}", [...]).',
+        )
+    codes = np.array([len(leaves) if item is None else place[text_of(item)] for item in values], dtype=np.int32)
+    has_missing = any(item is None for item in values)
+    count = len(leaves) + has_missing
+    positions = None
+    if column.kind in BOUNDED and leaves:
+        positions = np.array([_position(leaf, number) for number, leaf in enumerate(leaves)])
+    attribute = Attribute(
+        name=column.name,
+        leaves=(*leaves, None) if has_missing else tuple(leaves),
+        ancestors=(np.arange(count, dtype=np.int32), np.zeros(count, dtype=np.int32)),
+        labels=((*map(text_of, leaves), None) if has_missing else tuple(map(text_of, leaves)), (ROOT,)),
+        positions=_with_missing(positions, has_missing=has_missing),
+        span=_span(column, positions),
+        weight=float(column.weight),
+        is_numeric=column.kind is Kind.NUMERIC,
+    )
+    return attribute, codes
+
+
+def _known_leaves(column: Column, present: list[Any]) -> list[Any]:
+    if column.categories is not None and "categories" not in column.guessed:
+        return list(column.categories)
+    return present
+
+
+def _position(leaf: Any, rank: int) -> float:
+    """Return the place of a value on its scale: numbers and dates as they are, other values by rank."""
+    if isinstance(leaf, bool | str):
+        return float(rank)
+    if isinstance(leaf, dt.datetime):
+        return leaf.replace(tzinfo=dt.UTC).timestamp() / 86400
+    if isinstance(leaf, dt.date):
+        return float(leaf.toordinal())
+    return float(leaf)
+
+
+def _span(column: Column, positions: NDArray[np.float64] | None) -> float:
+    if positions is None or not len(positions):
+        return 0.0
+    low, high = float(positions.min()), float(positions.max())
+    if column.bounds is not None and "bounds" not in column.guessed:
+        lower, upper = (_position(bound, 0) for bound in column.bounds)
+        low, high = min(low, lower), max(high, upper)
+    return high - low
+
+
+def _with_missing(positions: NDArray[np.float64] | None, *, has_missing: bool) -> NDArray[np.float64] | None:
+    return np.append(positions, np.nan) if positions is not None and has_missing else positions

@@ -1,0 +1,6 @@
+"""Privacy models of released tables: the counts they look at, and the checks."""
+
+from cloister.anonymize.models.checks import Check, all_hold, check_of
+from cloister.anonymize.models.classes import Classes, Histogram, classes_of, classes_of_cells, overall_counts
+
+__all__ = ["Check", "Classes", "Histogram", "all_hold", "check_of", "classes_of", "classes_of_cells", "overall_counts"]

@@ -1,0 +1,274 @@
+"""What it takes for a class to satisfy a model, for all classes at once.
+
+Nearly every check is monotone (merging two classes that satisfy it satisfies it): sizes, counts of values and entropies
+cannot fall below the smaller of the two, and the distances are convex. Checks on shares compare whole numbers; those
+with logarithms allow a relative error of 1e-12, far below what a table of any size could make of it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.anonymize.models import distances
+from cloister.anonymize.models.classes import Classes, Histogram
+from cloister.core.guarantees import (
+    AlphaKAnonymity,
+    BetaLikeness,
+    DeltaPresence,
+    Guarantee,
+    KAnonymity,
+    KMap,
+    LDiversity,
+    PSensitivity,
+    TCloseness,
+)
+from cloister.errors import ParameterTypeError
+
+Truths = NDArray[np.bool_]
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True)
+class Check(ABC):
+    """The test behind one model."""
+
+    model: Any
+
+    needs_overall: ClassVar[bool] = False
+    """Whether it compares with the whole released table, which suppression changes."""
+    needs_population: ClassVar[bool] = False
+
+    @property
+    def is_monotone(self) -> bool:
+        """Return whether a class merged from two that satisfy the model always satisfies it."""
+        return True
+
+    @property
+    def attribute(self) -> str | None:
+        """Return the sensitive attribute that the model is about, if it is about one."""
+        return getattr(self.model, "attribute", None)
+
+    @abstractmethod
+    def holds(self, classes: Classes) -> Truths:
+        """Return which classes satisfy the model."""
+
+    @abstractmethod
+    def attained(self, classes: Classes) -> NDArray[np.float64]:
+        """Return the number that each class attains, in the model's own terms (k, l, t, ...)."""
+
+    def _histogram(self, classes: Classes) -> Histogram:
+        return classes.histogram(self.model.attribute)
+
+
+class _Sizes(Check):
+    def holds(self, classes: Classes) -> Truths:
+        return np.asarray(self._units(classes) >= self.model.k)
+
+    def attained(self, classes: Classes) -> NDArray[np.float64]:
+        return self._units(classes).astype(np.float64)
+
+    def _units(self, classes: Classes) -> NDArray[np.int64]:
+        return classes.rows if self.model.unit == "row" else classes.persons
+
+
+class _PopulationSizes(_Sizes):
+    needs_population = True
+
+    def _units(self, classes: Classes) -> NDArray[np.int64]:
+        return classes.population()
+
+
+class _Presence(Check):
+    needs_population = True
+
+    @property
+    def is_monotone(self) -> bool:
+        """Return False with a smallest share: what fits a merged class may be more than what fits its parts."""
+        return bool(self.model.delta_min == 0)
+
+    def holds(self, classes: Classes) -> Truths:
+        population = classes.population()
+        enough = _reaches(self.model.delta_min, classes.rows, population)
+        return np.asarray(enough & _is_within(self.model.delta_max, classes.rows, population))
+
+    def attained(self, classes: Classes) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore"):
+            return classes.rows / classes.population()
+
+
+class _Distinct(Check):
+    def holds(self, classes: Classes) -> Truths:
+        return np.asarray(self._histogram(classes).distinct >= int(self.model.l))
+
+    def attained(self, classes: Classes) -> NDArray[np.float64]:
+        return self._histogram(classes).distinct.astype(np.float64)
+
+
+class _Frequency(Check):
+    def holds(self, classes: Classes) -> Truths:
+        histogram = self._histogram(classes)
+        return _is_within(1 / self.model.l, histogram.largest, histogram.sizes)
+
+    def attained(self, classes: Classes) -> NDArray[np.float64]:
+        histogram = self._histogram(classes)
+        return np.asarray(histogram.sizes / histogram.largest)
+
+
+class _Entropy(Check):
+    def holds(self, classes: Classes) -> Truths:
+        return np.asarray(self.attained(classes) >= float(self.model.l) * (1 - _SLACK))
+
+    def attained(self, classes: Classes) -> NDArray[np.float64]:
+        histogram = self._histogram(classes)
+        share = histogram.counts / histogram.sizes[histogram.classes]
+        return np.asarray(np.exp(histogram.add(-share * np.log(share))))
+
+
+class _Recursive(Check):
+    def holds(self, classes: Classes) -> Truths:
+        largest, tail = self._parts(classes)
+        c: Fraction = self.model.c
+        return np.asarray(_scaled(largest, c.denominator) < _scaled(tail, c.numerator), dtype=bool)
+
+    def attained(self, classes: Classes) -> NDArray[np.float64]:
+        """Return the number that c must exceed; infinite for too few values."""
+        largest, tail = self._parts(classes)
+        with np.errstate(divide="ignore"):
+            return largest / tail
+
+    def _parts(self, classes: Classes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        histogram = self._histogram(classes)
+        order = np.lexsort((-histogram.counts, histogram.classes))
+        rank = np.arange(len(order)) - histogram.starts[histogram.classes]
+        in_tail = rank >= int(self.model.l) - 1
+        tail = np.bincount(histogram.classes, weights=histogram.counts[order] * in_tail, minlength=len(histogram.sizes))
+        return histogram.largest, tail.astype(np.int64)
+
+
+class _Closeness(Check):
+    needs_overall = True
+
+    def holds(self, classes: Classes) -> Truths:
+        return np.asarray(self.attained(classes) <= float(self.model.t) + _SLACK)
+
+    def attained(self, classes: Classes) -> NDArray[np.float64]:
+        sensitive = classes.cells.sensitive[classes.cells.place_of(self.model.attribute)]
+        return _DISTANCES[self.model.variant](self._histogram(classes), sensitive)
+
+
+_DISTANCES = {
+    "equal": distances.equal,
+    "variational": distances.equal,
+    "kl": distances.kullback_leibler,
+    "ordered": distances.ordered,
+    "hierarchical": distances.hierarchical,
+}
+
+
+class _AlphaK(Check):
+    def holds(self, classes: Classes) -> Truths:
+        histogram = self._histogram(classes)
+        units = classes.rows if self.model.unit == "row" else classes.persons
+        return np.asarray((units >= self.model.k) & _is_within(self.model.alpha, histogram.largest, histogram.sizes))
+
+    def attained(self, classes: Classes) -> NDArray[np.float64]:
+        histogram = self._histogram(classes)
+        return np.asarray(histogram.largest / histogram.sizes)
+
+
+class _Sensitivity(Check):
+    def holds(self, classes: Classes) -> Truths:
+        units = classes.rows if self.model.unit == "row" else classes.persons
+        return np.asarray((units >= self.model.k) & (self._histogram(classes).distinct >= self.model.p))
+
+    def attained(self, classes: Classes) -> NDArray[np.float64]:
+        return self._histogram(classes).distinct.astype(np.float64)
+
+
+class _Likeness(Check):
+    needs_overall = True
+
+    def holds(self, classes: Classes) -> Truths:
+        histogram = self._histogram(classes)
+        gain, base = self._gains(histogram)
+        bound = np.full(len(base), float(self.model.beta))
+        if self.model.variant == "enhanced":
+            bound = np.minimum(bound, -np.log(base))
+        return np.asarray(histogram.add((gain > bound * (1 + _SLACK)).astype(np.float64)) == 0)
+
+    def attained(self, classes: Classes) -> NDArray[np.float64]:
+        histogram = self._histogram(classes)
+        gain, _ = self._gains(histogram)
+        return np.maximum(np.maximum.reduceat(gain, histogram.starts), 0.0) if len(histogram.sizes) else gain
+
+    def _gains(self, histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        base = histogram.overall[histogram.values] / histogram.overall.sum()
+        share = histogram.counts / histogram.sizes[histogram.classes]
+        with np.errstate(divide="ignore"):
+            return (share - base) / base, base
+
+
+_DIVERSITIES: dict[str, type[Check]] = {
+    "distinct": _Distinct,
+    "frequency": _Frequency,
+    "entropy": _Entropy,
+    "recursive": _Recursive,
+}
+_CHECKS: dict[type[Guarantee], type[Check]] = {
+    KAnonymity: _Sizes,
+    KMap: _PopulationSizes,
+    DeltaPresence: _Presence,
+    TCloseness: _Closeness,
+    AlphaKAnonymity: _AlphaK,
+    PSensitivity: _Sensitivity,
+    BetaLikeness: _Likeness,
+}
+
+
+def check_of(model: object) -> Check:
+    """Return the check behind a model.
+
+    Raises:
+        ParameterTypeError: if it is not a model of a released table.
+    """
+    if isinstance(model, LDiversity):
+        return _DIVERSITIES[model.variant](model)
+    found = _CHECKS.get(type(model)) if isinstance(model, Guarantee) else None
+    if found is None:
+        raise ParameterTypeError(
+            f"{type(model).__name__} is not a model that a released table can satisfy.",
+            fix='use for example cl.KAnonymity(k=5) or cl.LDiversity("disease", l=3).',
+        )
+    return found(model)
+
+
+def all_hold(checks: Sequence[Check], classes: Classes) -> Truths:
+    """Return which classes satisfy every check."""
+    truths = np.ones(classes.size, dtype=bool)
+    for check in checks:
+        truths &= check.holds(classes)
+    return truths
+
+
+def _is_within(share: Fraction, part: NDArray[np.int64], whole: NDArray[np.int64]) -> Truths:
+    """Return where a part is at most a share of the whole, exactly."""
+    return np.asarray(_scaled(part, share.denominator) <= _scaled(whole, share.numerator), dtype=bool)
+
+
+def _reaches(share: Fraction, part: NDArray[np.int64], whole: NDArray[np.int64]) -> Truths:
+    """Return where a part is at least a share of the whole, exactly."""
+    return np.asarray(_scaled(part, share.denominator) >= _scaled(whole, share.numerator), dtype=bool)
+
+
+def _scaled(counts: NDArray[np.int64], factor: int) -> NDArray[Any]:
+    """Return whole numbers times a factor, as Python integers where 64 bits would not hold them."""
+    if int(counts.max(initial=0)) * factor < 2**63:
+        return counts * factor
+    return counts.astype(object) * factor

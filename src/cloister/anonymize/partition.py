@@ -1,0 +1,101 @@
+"""Which rows are in which class.
+
+A `Partition` deals the rows of every record out to classes: line ``i`` says that ``counts[i]`` rows of record
+``records[i]`` are in class ``groups[i]``; class -1 is suppressed. Most algorithms keep the rows of a cell together
+(`whole`); one that does not (relaxed recoding) gives a record several lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.anonymize.cells import Cells, grouped
+from cloister.errors import InternalError
+
+Counts: TypeAlias = NDArray[np.int64]
+SUPPRESSED = -1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Partition:
+    """Classes of rows.
+
+    Attributes:
+        cells: what is partitioned.
+        records: the record of each line.
+        groups: the class of each line, numbered from 0 without gaps; -1 is suppressed.
+        counts: the rows of each line.
+        levels: the level of every attribute when the recoding is full-domain, else None.
+    """
+
+    cells: Cells
+    records: Counts
+    groups: Counts
+    counts: Counts
+    levels: tuple[int, ...] | None = None
+
+    @cached_property
+    def size(self) -> int:
+        """Return the number of classes."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    @cached_property
+    def line_cells(self) -> Counts:
+        """Return the cell of each line."""
+        return self.cells.record_cells[self.records]
+
+    @cached_property
+    def suppressed(self) -> int:
+        """Return the number of suppressed rows."""
+        return int(self.counts[self.groups == SUPPRESSED].sum())
+
+    @property
+    def is_split(self) -> bool:
+        """Return whether rows of one record are in different classes."""
+        return len(self.records) > len(self.cells.record_weights)
+
+    def without(self, failing: NDArray[np.bool_]) -> Partition:
+        """Return the partition with some classes suppressed, the others renumbered."""
+        number = np.where(failing, SUPPRESSED, np.cumsum(~failing) - 1)
+        groups = np.where(self.groups == SUPPRESSED, SUPPRESSED, number[self.groups])
+        return Partition(cells=self.cells, records=self.records, groups=groups, counts=self.counts, levels=self.levels)
+
+
+def whole(cells: Cells, groups: NDArray[np.integer], *, levels: tuple[int, ...] | None = None) -> Partition:
+    """Return the partition in which all rows of a cell are in one class."""
+    return Partition(
+        cells=cells,
+        records=np.arange(len(cells.record_weights)),
+        groups=np.asarray(groups, dtype=np.int64)[cells.record_cells],
+        counts=cells.record_weights,
+        levels=levels,
+    )
+
+
+def full_domain(cells: Cells, levels: tuple[int, ...]) -> Partition:
+    """Return the classes of a full-domain recoding, none suppressed."""
+    chosen = list(zip(cells.attributes, levels, strict=True))
+    nodes = [item.ancestors[level][cells.codes[:, place]] for place, (item, level) in enumerate(chosen)]
+    _, _, group = grouped(np.column_stack(nodes), tuple(item.size(level) for item, level in chosen))
+    return whole(cells, group, levels=levels)
+
+
+def verify(partition: Partition) -> None:
+    """Return nothing when every row is in exactly one class, else raise.
+
+    Raises:
+        InternalError: if an algorithm lost or invented rows.
+    """
+    dealt = np.bincount(partition.records, weights=partition.counts, minlength=len(partition.cells.record_weights))
+    numbered = np.bincount(partition.groups[partition.groups >= 0], minlength=partition.size)
+    if (
+        (partition.counts <= 0).any()
+        or not np.array_equal(dealt.astype(np.int64), partition.cells.record_weights)
+        or (numbered == 0).any()
+    ):
+        raise InternalError("An anonymization algorithm lost or invented rows.")

@@ -1,0 +1,239 @@
+"""What each class releases in place of its rows' quasi-identifiers, and what is lost by it.
+
+Three ways to write a class down: a node of the hierarchy (of the full-domain level, or else the lowest common
+ancestor), a set of values or a closed interval, or a central value (mean, median or mode). A set or an interval holds
+exactly the values of its rows; a central value is not truthful for any single row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.anonymize.attributes import Attribute
+from cloister.anonymize.partition import SUPPRESSED, Partition
+from cloister.data.hierarchy import ROOT
+from cloister.data.values import text_of
+
+Counts: TypeAlias = NDArray[np.int64]
+_BLOCK = 1 << 24
+
+
+class Values(StrEnum):
+    """How a class is written down."""
+
+    HIERARCHY = "hierarchy"
+    SETS = "sets"
+    CENTERS = "centers"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Regions:
+    """The released quasi-identifiers of every class."""
+
+    partition: Partition
+    values: Values = Values.HIERARCHY
+
+    @cached_property
+    def _lines(self) -> tuple[Counts, Counts, Counts]:
+        """Return the kept cells of each class, class by class, where each class starts, and their rows."""
+        partition = self.partition
+        kept = partition.groups != SUPPRESSED
+        groups, cells, counts = partition.groups[kept], partition.line_cells[kept], partition.counts[kept]
+        order = np.argsort(groups, kind="stable")
+        starts = np.searchsorted(groups[order], np.arange(partition.size))
+        return cells[order], starts, counts[order]
+
+    @cached_property
+    def class_of_line(self) -> Counts:
+        """Return the class of each kept line, in the order in which lines are kept here."""
+        cells, starts, _ = self._lines
+        return np.repeat(np.arange(self.partition.size), np.diff(np.append(starts, len(cells))))
+
+    def codes(self, place: int) -> NDArray[np.int32]:
+        """Return the leaf codes of one attribute for each kept line, class by class."""
+        return np.asarray(self.partition.cells.codes[self._lines[0], place])
+
+    @cached_property
+    def levels(self) -> NDArray[np.int8]:
+        """Return the level at which each class (row) releases each attribute (column)."""
+        attributes, size = self.partition.cells.attributes, self.partition.size
+        if self.partition.levels is not None:
+            return np.tile(np.array(self.partition.levels, dtype=np.int8), (size, 1))
+        return np.column_stack([self._common_level(place) for place in range(len(attributes))]).reshape(size, -1)
+
+    def _common_level(self, place: int) -> NDArray[np.int8]:
+        attribute, codes, starts = self.partition.cells.attributes[place], self.codes(place), self._lines[1]
+        level = np.zeros(len(starts), dtype=np.int8)
+        for ancestors in attribute.ancestors[:-1]:
+            above = ancestors[codes]
+            level += np.minimum.reduceat(above, starts) != np.maximum.reduceat(above, starts)
+        return level
+
+    def nodes(self, place: int) -> NDArray[np.int32]:
+        """Return the node that each class releases for one attribute, at the class's level."""
+        first = self.codes(place)[self._lines[1]]
+        ancestors = np.stack(self.partition.cells.attributes[place].ancestors)
+        return ancestors[self.levels[:, place], first]
+
+    def membership(self, place: int) -> NDArray[np.bool_]:
+        """Return which leaves (columns) each class (row) may stand for in one attribute."""
+        attribute = self.partition.cells.attributes[place]
+        if self.values is Values.HIERARCHY:
+            ancestors = np.stack(attribute.ancestors)
+            return np.asarray(ancestors[self.levels[:, place]] == self.nodes(place)[:, None])
+        member = np.zeros((self.partition.size, len(attribute.leaves)), dtype=bool)
+        member[self.class_of_line, self.codes(place)] = True
+        return _filled(member, attribute) if attribute.is_ordered else member
+
+    @cached_property
+    def losses(self) -> NDArray[np.float64]:
+        """Return the LM loss of each class (row) in each attribute (column), between 0 and 1."""
+        places = range(len(self.partition.cells.attributes))
+        return np.column_stack([self._loss(place) for place in places]).reshape(self.partition.size, -1)
+
+    def _loss(self, place: int) -> NDArray[np.float64]:
+        attribute = self.partition.cells.attributes[place]
+        if self.values is Values.HIERARCHY:
+            losses = attribute.leaf_losses
+            return losses[self.levels[:, place], self.codes(place)[self._lines[1]]]
+        if attribute.is_ordered:
+            return self._interval_loss(attribute, self.codes(place))
+        distinct = self._distinct(place)
+        return (distinct - 1) / max(len(attribute.leaves) - 1, 1)
+
+    def _interval_loss(self, attribute: Attribute, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        starts, last = self._lines[1], len(attribute.leaves) - 1
+        low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
+        positions = attribute.positions if attribute.positions is not None else np.zeros(last + 1)
+        width = (positions[high] - positions[low]) / (attribute.span or 1.0)
+        if not attribute.has_missing:
+            return np.asarray(width)
+        return np.where(high < last, width, np.where(low == last, 0.0, 1.0))
+
+    def _distinct(self, place: int) -> Counts:
+        size = len(self.partition.cells.attributes[place].leaves)
+        pairs = np.unique(self.class_of_line * size + self.codes(place))
+        return np.bincount(pairs // size, minlength=self.partition.size)
+
+    @cached_property
+    def rows(self) -> Counts:
+        """Return the number of rows of each class."""
+        _, starts, counts = self._lines
+        return np.add.reduceat(counts, starts) if len(starts) else counts[:0]
+
+    def loss(self) -> float:
+        """Return the mean LM loss over rows and attributes (NCP); a suppressed row counts 1 in every attribute."""
+        cells = self.partition.cells
+        kept = float(self.rows @ (self.losses @ cells.weights_of_attributes)) if self.partition.size else 0.0
+        return (kept + self.partition.suppressed) / cells.total
+
+    def attribute_losses(self) -> NDArray[np.float64]:
+        """Return the mean LM loss of each attribute over all rows, suppressed rows counting 1."""
+        kept = self.rows @ self.losses if self.partition.size else 0.0
+        return np.asarray((kept + self.partition.suppressed) / self.partition.cells.total)
+
+    def population(self) -> Counts:
+        """Return how many rows of the population fit what each class releases."""
+        cells, size = self.partition.cells, self.partition.size
+        population = cells.population
+        if population is None or not size:
+            return np.zeros(size, dtype=np.int64)
+        members = [self.membership(place) for place in range(len(cells.attributes))]
+        block = max(_BLOCK // max(len(population), 1), 1)
+        found = [
+            _matching(members, population.codes, range(start, min(start + block, size))) @ population.weights
+            for start in range(0, size, block)
+        ]
+        return np.concatenate(found)
+
+    def labels(self, place: int) -> NDArray[np.object_]:
+        """Return what each class shows for one attribute; None is a missing value."""
+        attribute = self.partition.cells.attributes[place]
+        match self.values:
+            case Values.HIERARCHY:
+                return _named(attribute, self.levels[:, place], self.nodes(place))
+            case Values.SETS:
+                return self._set_labels(attribute, place)
+            case Values.CENTERS:
+                return self._centers(attribute, place)
+
+    def _set_labels(self, attribute: Attribute, place: int) -> NDArray[np.object_]:
+        codes, starts = self.codes(place), self._lines[1]
+        if attribute.is_ordered:
+            low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
+            return _looked_up(low, high, lambda a, b: interval_label(attribute, a, b))
+        size = len(attribute.leaves)
+        pairs = np.unique(self.class_of_line * size + codes)
+        ends = np.searchsorted(pairs // size, np.arange(self.partition.size + 1))
+        members = [tuple(pairs[ends[i] : ends[i + 1]] % size) for i in range(self.partition.size)]
+        names = {member: set_label(attribute, member) for member in set(members)}
+        return _objects([names[member] for member in members])
+
+    def _centers(self, attribute: Attribute, place: int) -> NDArray[np.object_]:
+        from cloister.anonymize.centers import class_centers
+
+        codes, (_, starts, counts) = self.codes(place), self._lines
+        return class_centers(attribute, codes, counts, starts)
+
+
+def interval_label(attribute: Attribute, low: int, high: int) -> str | None:
+    """Return the text of a range of leaf codes: one value, a closed interval, or ``*`` for everything."""
+    if low == high:
+        return attribute.labels[0][low]
+    last = len(attribute.leaves) - 1
+    if attribute.leaves[high] is None or (low == 0 and high == last):
+        return ROOT
+    return f"[{text_of(attribute.leaves[low])}, {text_of(attribute.leaves[high])}]"
+
+
+def set_label(attribute: Attribute, members: Sequence[int]) -> str | None:
+    """Return the text of a set of leaf codes: one value, a set in braces, or ``*`` for everything."""
+    if len(members) == 1:
+        return attribute.labels[0][members[0]]
+    if len(members) == len(attribute.leaves):
+        return ROOT
+    names = ("missing" if attribute.leaves[code] is None else text_of(attribute.leaves[code]) for code in members)
+    return "{" + ", ".join(names) + "}"
+
+
+def _named(attribute: Attribute, levels: NDArray[np.int8], nodes: NDArray[np.int32]) -> NDArray[np.object_]:
+    offsets = np.cumsum([0, *(len(names) for names in attribute.labels)])
+    names = _objects([name for labels in attribute.labels for name in labels])
+    return names[offsets[levels] + nodes]
+
+
+def _looked_up(low: NDArray[Any], high: NDArray[Any], name: Any) -> NDArray[np.object_]:
+    pairs, inverse = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)
+    return _objects([name(int(a), int(b)) for a, b in pairs])[inverse.ravel()]
+
+
+def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _filled(member: NDArray[np.bool_], attribute: Attribute) -> NDArray[np.bool_]:
+    """Return membership with the gaps between smallest and largest leaf filled; with a missing value, everything."""
+    up = np.logical_or.accumulate(member, axis=1)
+    down = np.logical_or.accumulate(member[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(up & down) if not attribute.has_missing else _with_missing(member, up & down)
+
+
+def _with_missing(member: NDArray[np.bool_], filled: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    mixed = member[:, -1] & member[:, :-1].any(axis=1)
+    return np.asarray(filled | mixed[:, None])
+
+
+def _matching(members: list[NDArray[np.bool_]], codes: NDArray[np.int32], chosen: range) -> NDArray[np.bool_]:
+    fits = np.ones((len(chosen), len(codes)), dtype=bool)
+    for place, member in enumerate(members):
+        fits &= member[chosen.start : chosen.stop][:, codes[:, place]]
+    return fits
