@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cloister.anonymize.attributes import Attribute, attribute_of
 from cloister.data.columns import Column
 from cloister.data.frequency import FrequencyTable
+from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.table import Table
 from cloister.data.values import text_of
@@ -38,6 +39,18 @@ class Sensitive:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Source:
+    """How a column's stored values became codes, so that the engine can do the same."""
+
+    place: int
+    name: str
+    storage: StorageType
+    values: tuple[Any, ...]
+    codes: Codes
+    size: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Cells:
     """Quasi-identifiers and sensitive attributes of a table, integer coded and counted.
 
@@ -51,6 +64,7 @@ class Cells:
         record_values: the value code of each record (row) for each sensitive attribute (column).
         record_subjects: the person of each record, or None when rows are counted.
         population: the cells of the population table, for models that need one.
+        sources: where the codes came from: quasi-identifiers, sensitive attributes, then the person.
     """
 
     attributes: tuple[Attribute, ...]
@@ -62,6 +76,7 @@ class Cells:
     record_values: Codes
     record_subjects: Counts | None = None
     population: Cells | None = None
+    sources: tuple[Source, ...] = ()
 
     def __repr__(self) -> str:
         names = [attribute.name for attribute in self.attributes]
@@ -170,28 +185,37 @@ def read_cells(
     counted = table.with_schema(None).frequencies(wanted)
     if not len(counted):
         raise DataError("The table has no rows.", fix="open a table with data.")
-    coded = {name: _coded(counted, schema[name]) for name in quasi}
+    coded = {name: attribute_of(schema[name], counted.decoders[counted.columns.index(name)]) for name in quasi}
     attributes = [attribute for attribute, _ in coded.values()]
     held = [_sensitive(counted, schema[name]) for name in sensitive]
-    return cells_from_arrays(
+    cells = cells_from_arrays(
         attributes,
-        np.column_stack([codes for _, codes in coded.values()]) if coded else np.zeros((len(counted), 0), np.int32),
+        np.column_stack([leaf_of[_column(counted, name)] for name, (_, leaf_of) in coded.items()]),
         counted.weights,
         sensitive=held,
         values=np.column_stack([_column(counted, name) for name in sensitive]) if held else None,
         subjects=None if subject is None else _column(counted, subject).astype(np.int64),
         population=None if population is None else _population(population, schema, attributes),
     )
+    coding = {name: (leaf_of, len(item.leaves)) for name, (item, leaf_of) in coded.items()}
+    coding |= {name: _identity(counted, name) for name in (*sensitive, *([] if subject is None else [subject]))}
+    sources = [_source(counted, place, name, *how) for place, (name, how) in enumerate(coding.items())]
+    return replace(cells, sources=tuple(sources))
+
+
+def _source(counted: FrequencyTable, place: int, name: str, codes: Codes, size: int) -> Source:
+    column = counted.columns.index(name)
+    values, storage = counted.decoders[column], counted.types[column]
+    return Source(place=place, name=name, storage=storage, values=values, codes=codes, size=size)
+
+
+def _identity(counted: FrequencyTable, name: str) -> tuple[Codes, int]:
+    size = len(counted.decoders[counted.columns.index(name)])
+    return np.arange(size, dtype=np.int32), size
 
 
 def _column(counted: FrequencyTable, name: str) -> Codes:
     return counted.codes[:, counted.columns.index(name)]
-
-
-def _coded(counted: FrequencyTable, column: Column) -> tuple[Attribute, Codes]:
-    values = counted.decoders[counted.columns.index(column.name)]
-    attribute, leaf_of = attribute_of(column, values)
-    return attribute, leaf_of[_column(counted, column.name)]
 
 
 def _sensitive(counted: FrequencyTable, column: Column) -> Sensitive:

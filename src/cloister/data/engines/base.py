@@ -15,9 +15,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -55,6 +55,9 @@ _CALENDAR: dict[StorageType, tuple[dt.date, dt.date]] = {
 }
 
 
+Relation = TypeVar("Relation", exp.Table, exp.Subquery, exp.Table | exp.Subquery)
+
+
 class Engine(Protocol):
     """One table in one database."""
 
@@ -83,7 +86,7 @@ class Engine(Protocol):
         """Return the columns whose types were decided by what is in the rows, so that one row can change them."""
         ...
 
-    def source(self) -> exp.Table:
+    def source(self) -> exp.Table | exp.Subquery:
         """Return what a query selects from, its columns renamed by position."""
         ...
 
@@ -107,13 +110,27 @@ class Engine(Protocol):
         """
         ...
 
+    def stream(self, query: exp.Select, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Run a query and return its rows piece by piece, where the database can."""
+        ...
+
+    def derive(self, query: exp.Select, schema: pa.Schema, lookups: Mapping[str, pa.Table]) -> Engine:
+        """Return an engine over what a query gives, computed where the rows are, whenever it is asked.
+
+        Args:
+            query: selects the columns of ``schema``; it may name this engine's source and the lookups.
+            schema: the names and types of the columns.
+            lookups: small tables that the query joins.
+        """
+        ...
+
 
 def physical(position: int) -> exp.Column:
     """Return the reference to a column by its position."""
     return exp.column(f"c{position}", quoted=True)
 
 
-def rows_of(relation: exp.Table, width: int) -> exp.Table:
+def rows_of(relation: Relation, width: int) -> Relation:
     """Return a relation as ``cloister_rows(c0, c1, ...)``."""
     columns = [exp.to_identifier(f"c{position}", quoted=True) for position in range(width)]
     alias = exp.TableAlias(this=exp.to_identifier(ROWS, quoted=True), columns=columns)
@@ -146,9 +163,30 @@ def within_calendar(column: exp.Expression, storage: StorageType) -> exp.Express
 
 def all_rows(engine: Engine) -> pa.Table:
     """Return every row, by position, with one kind of missing value."""
+    return engine.execute(*select_all(engine))
+
+
+def renamed_tables(query: exp.Select, names: Mapping[str, str]) -> exp.Expression:
+    """Return a query with some of its tables under other names, their aliases kept."""
+    return query.transform(lambda node: _renamed(node, names))
+
+
+def _renamed(node: exp.Expression, names: Mapping[str, str]) -> exp.Expression:
+    if isinstance(node, exp.Table) and node.name in names:
+        node.set("this", exp.to_identifier(names[node.name], quoted=True))
+    return node
+
+
+def storage_of(kind: pa.DataType) -> StorageType:
+    """Return the storage type whose Arrow type this is."""
+    return next(storage for storage, arrow in ARROW_TYPES.items() if arrow == kind)
+
+
+def select_all(engine: Engine) -> tuple[exp.Select, pa.Schema]:
+    """Return the query for every row, by position, with one kind of missing value, and its columns."""
     fields = [(f"c{position}", ARROW_TYPES[storage]) for position, storage in enumerate(engine.types)]
     columns = [exp.alias_(value(engine, position), name, quoted=True) for position, (name, _) in enumerate(fields)]
-    return engine.execute(exp.select(*columns).from_(engine.source()), pa.schema(fields))
+    return exp.select(*columns).from_(engine.source()), pa.schema(fields)
 
 
 def apart() -> DataError:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -18,6 +19,7 @@ from cloister.data.engines.base import (
     cast_columns,
     decimal_storage,
     physical,
+    renamed_tables,
     repair_names,
     rows_of,
     unusable,
@@ -51,6 +53,10 @@ _AS_TEXT = (
 )
 
 _EXTENSIONS = ("arrow.uuid", "arrow.json")
+
+_BATCH = 2**17
+_NUMBERS = itertools.count()
+_TEMPORARY = exp.Properties(expressions=[exp.TemporaryProperty()])
 
 _Run = Callable[[str], pa.Table]
 
@@ -117,10 +123,7 @@ class DuckDBEngine:
                 result = self._run(sql)
             return cast_columns(result, schema)
         except (duckdb.Error, pa.ArrowException):
-            raise DataError(
-                "The data could not be read to its end.",
-                fix="check that the source is complete, unchanged since it was opened, and of one type per column.",
-            ) from None
+            raise _unreadable() from None
 
     def _check_collation(self) -> None:
         """Refuse a connection that compares texts in its own way: which one stands for a group would be up to a row."""
@@ -130,6 +133,42 @@ class DuckDBEngine:
                 "The connection has a collation of its own, under which different texts are equal.",
                 fix="run RESET default_collation on it, or open the file or table itself.",
             )
+
+    def stream(self, query: exp.Select, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Run a query and return its rows piece by piece; no other query runs meanwhile."""
+        if self._connection is None:
+            yield from self.execute(query, schema).to_batches()
+            return
+        try:
+            with self._lock:
+                sql = query.sql(dialect=self.dialect, identify=True)
+                for batch in self._connection.sql(sql).to_arrow_reader(_BATCH):
+                    yield from cast_columns(pa.Table.from_batches([batch]), schema).to_batches()
+        except (duckdb.Error, pa.ArrowException):
+            raise _unreadable() from None
+
+    def derive(self, query: exp.Select, schema: pa.Schema, lookups: Mapping[str, pa.Table]) -> Engine:
+        """Return an engine over a view in this one's connection."""
+        if self._connection is None:
+            return self._copied().derive(query, schema, lookups)
+        view = exp.to_table(f"cloister_derived_{next(_NUMBERS)}")
+        named = renamed_tables(query, {name: f"{view.name}_{name}" for name in lookups})
+        try:
+            with self._lock:
+                for name, table in lookups.items():
+                    self._connection.register(f"{view.name}_{name}", table)
+                statement = exp.Create(this=view, kind="VIEW", expression=named, properties=_TEMPORARY.copy())
+                self._connection.execute(statement.sql(dialect=self.dialect, identify=True))
+                return engine_over_connection(self._connection, view, names=schema.names)
+        except duckdb.Error:
+            raise _unreadable() from None
+
+    def _copied(self) -> DuckDBEngine:
+        """Return the same rows in a connection of our own: the one of a relation cannot be told new names."""
+        rows = all_rows(self).rename_columns([f"c{position}" for position in range(len(self.names))])
+        connection = connect()
+        connection.register(_DATA, rows)
+        return engine_over_connection(connection, exp.to_table(_DATA), names=self.names)
 
     def beside(self, other: Engine) -> Engine:
         """Return the rows of another DuckDB table, held in this one's connection."""
@@ -228,6 +267,13 @@ def engine_over_relation(relation: Any, *, missing: tuple[str, ...] = ()) -> Duc
         native_types=relation.types,
         missing=missing,
         is_foreign=True,
+    )
+
+
+def _unreadable() -> DataError:
+    return DataError(
+        "The data could not be read to its end.",
+        fix="check that the source is complete, unchanged since it was opened, and of one type per column.",
     )
 
 

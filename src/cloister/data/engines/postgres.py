@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -23,6 +23,7 @@ from cloister.data.engines.base import (
     physical,
     repair_names,
     rows_of,
+    storage_of,
     unusable,
 )
 from cloister.data.profile import StorageType
@@ -52,6 +53,7 @@ _TYPES = {
     1184: StorageType.TIMESTAMP,
 }
 _NUMERIC, _WITH_ZONE = 1700, 1184
+_PLAIN_CODES = {storage: code for code, storage in _TYPES.items() if code != _WITH_ZONE} | {StorageType.TEXT: 25}
 _SETTINGS = (
     "SET LOCAL datestyle TO 'ISO'; SET LOCAL extra_float_digits TO 1; SET LOCAL client_encoding TO 'UTF8'; "
     "SET LOCAL standard_conforming_strings TO on"
@@ -97,9 +99,9 @@ class PostgresEngine:
         self.names = repair_names(column.name for column in description)
         self._codes = [column.type_code for column in description]
         self.types = tuple(map(_storage_type, description))
-        self._source = rows_of(relation, len(self.names))
+        self._source: exp.Table | exp.Subquery = rows_of(relation, len(self.names))
 
-    def source(self) -> exp.Table:
+    def source(self) -> exp.Table | exp.Subquery:
         """Return the table with its columns renamed by position."""
         return self._source.copy()
 
@@ -133,6 +135,36 @@ class PostgresEngine:
         if not isinstance(other, PostgresEngine) or other.url != self.url:
             raise apart()
         return other
+
+    def stream(self, query: exp.Select, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Run a query and return its rows as they are parsed."""
+        yield from self.execute(query, schema).to_batches()
+
+    def derive(self, query: exp.Select, schema: pa.Schema, lookups: Mapping[str, pa.Table]) -> Engine:
+        """Return an engine over a query in which the lookups are written out: reading needs no right to write."""
+        written = {name: _values(table) for name, table in lookups.items()}
+        inlined = query.transform(lambda node: _inlined(node, written))
+        return _DerivedEngine(self.url, exp.Subquery(this=inlined), schema)
+
+    def store(self, table: str) -> None:
+        """Write the rows as a new table of the same database.
+
+        Raises:
+            DataError: if the table is there already, or this account may not create it.
+        """
+        columns = [exp.alias_(self.stored(position), name, quoted=True) for position, name in enumerate(self.names)]
+        rows = exp.select(*columns).from_(self.source())
+        statement = exp.Create(this=_relation(table), kind="TABLE", expression=rows)
+        psycopg = _driver()
+        try:
+            with _connected(self.url) as connection, connection.cursor() as cursor:
+                cursor.execute(_SETTINGS)
+                cursor.execute(statement.sql(dialect=self.dialect, identify=True))
+        except (psycopg.Error, UnicodeError):
+            raise DataError(
+                f'The table "{table}" could not be made.',
+                fix="choose a name that is not taken, and ask the database's owner for the right to create it.",
+            ) from None
 
     def _copy(self, sql: str) -> bytes:
         """Return the result as CSV text, which Arrow parses without a Python object per cell."""
@@ -177,6 +209,46 @@ class PostgresEngine:
         return [name for schema, table in rows for name in (table, f"{schema}.{table}")]
 
 
+class _DerivedEngine(PostgresEngine):
+    """What a query gives, computed by the database whenever it is asked."""
+
+    def __init__(self, url: str, query: exp.Subquery, schema: pa.Schema) -> None:
+        self.url = url
+        self.missing = ()
+        self.names = tuple(schema.names)
+        self.types = tuple(storage_of(field.type) for field in schema)
+        self._codes = [_PLAIN_CODES[storage] for storage in self.types]
+        self._unusable = {}
+        self._source = rows_of(query, len(self.names))
+
+
+def _values(table: pa.Table) -> exp.Subquery:
+    """Return a small table written out."""
+    storages = [storage_of(field.type) for field in table.schema]
+    columns = [column.to_pylist() for column in table.columns]
+    lines = [
+        exp.Tuple(expressions=[_written(item, storage) for item, storage in zip(line, storages, strict=True)])
+        for line in zip(*columns, strict=True)
+    ]
+    labels = [exp.to_identifier(field.name, quoted=True) for field in table.schema]
+    listed = exp.Values(expressions=lines, alias=exp.TableAlias(this=exp.to_identifier("written"), columns=labels))
+    return exp.Subquery(this=exp.select("*").from_(listed))
+
+
+def _written(item: Any, storage: StorageType) -> exp.Expression:
+    if item is None:
+        return exp.cast(exp.Null(), SQL_TYPES[storage])
+    return literal(item, storage)
+
+
+def _inlined(node: exp.Expression, written: Mapping[str, exp.Subquery]) -> exp.Expression:
+    if isinstance(node, exp.Table) and node.name in written:
+        subquery = written[node.name].copy()
+        subquery.set("alias", node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
+        return subquery
+    return node
+
+
 def _driver() -> Any:  # the module psycopg
     try:
         import psycopg
@@ -185,19 +257,23 @@ def _driver() -> Any:  # the module psycopg
     return psycopg
 
 
-@contextmanager
-def _reading(url: str, *, guard: bool = True) -> Iterator[psycopg.Cursor[Any]]:
-    """Yield a cursor in a read-only transaction; the server's words are withheld, since they may quote cells."""
+def _connected(url: str) -> psycopg.Connection[Any]:
     psycopg = _driver()
     try:
-        connection = psycopg.connect(url, connect_timeout=10)
+        return psycopg.connect(url, connect_timeout=10)  # type: ignore[no-any-return]
     except (psycopg.Error, UnicodeError):
         raise SourceUnreachableError(
             f"The database at {_place(url)} does not answer, or refuses this account.",
             fix="check host, port, database name and password, and that the server runs.",
         ) from None
+
+
+@contextmanager
+def _reading(url: str, *, guard: bool = True) -> Iterator[psycopg.Cursor[Any]]:
+    """Yield a cursor in a read-only transaction; the server's words are withheld, since they may quote cells."""
+    psycopg = _driver()
     try:
-        with connection:
+        with _connected(url) as connection:
             connection.read_only = True
             with connection.cursor() as cursor:
                 cursor.execute(_SETTINGS)

@@ -6,6 +6,8 @@ Timestamps of Spark's default kind are read as wall-clock time in the session's 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from cloister.data.engines.base import (
     cast_columns,
     decimal_storage,
     physical,
+    renamed_tables,
     repair_names,
     rows_of,
     unusable,
@@ -104,15 +107,41 @@ class SparkEngine:
         self._others.append(other)
         return other
 
+    def stream(self, query: exp.Select, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Run a query and return its rows; Spark hands them over as a whole."""
+        yield from self.execute(query, schema).to_batches()
+
+    def derive(self, query: exp.Select, schema: pa.Schema, lookups: Mapping[str, pa.Table]) -> Engine:
+        """Return an engine over a data frame that Spark computes when it is asked."""
+        names = {name: f"cloister_lookup_{next(_NUMBERS)}" for name in lookups}
+        frames = {names[name]: _from_arrow(self.session, table) for name, table in lookups.items()}
+        sql = renamed_tables(query, names).sql(dialect=self.dialect, identify=True)
+        with self._views(frames):
+            return SparkEngine(self.session.sql(sql).toDF(*schema.names))
+
     def _collect(self, sql: str) -> pa.Table:
-        engines = [self, *self._others]
-        for engine in engines:
-            engine.frame.createOrReplaceTempView(engine.view)
-        try:
+        with self._views({}):
             return _to_arrow(self.session.sql(sql))
+
+    @contextmanager
+    def _views(self, frames: Mapping[str, Any]) -> Iterator[None]:
+        """Give the data frames their names while a query is read."""
+        views = {engine.view: engine.frame for engine in (self, *self._others)} | dict(frames)
+        for name, frame in views.items():
+            frame.createOrReplaceTempView(name)
+        try:
+            yield
         finally:
-            for engine in engines:
-                self.session.catalog.dropTempView(engine.view)
+            for name in views:
+                self.session.catalog.dropTempView(name)
+
+
+def _from_arrow(session: Any, table: pa.Table) -> Any:  # a SparkSession and a DataFrame
+    """Return an Arrow table as a data frame: through tuples, so that no missing value becomes a number."""
+    kinds = {pa.int64(): "bigint", pa.float64(): "double", pa.bool_(): "boolean", pa.string(): "string"}
+    kinds |= {pa.date32(): "date", pa.timestamp("us"): "timestamp_ntz"}
+    layout = ", ".join(f"`{field.name}` {kinds[field.type]}" for field in table.schema)
+    return session.createDataFrame(list(zip(*(column.to_pylist() for column in table.columns), strict=True)), layout)
 
 
 def _to_arrow(frame: Any) -> pa.Table:  # a pyspark DataFrame
