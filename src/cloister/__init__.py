@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cloister._version import __version__
 
 if TYPE_CHECKING:
+    from cloister import anonymize as anonymize
     from cloister.accounting.budget import Budget as Budget
     from cloister.accounting.ledger import open_ledger as open_ledger
     from cloister.core.guarantees import (
@@ -71,7 +72,7 @@ _HOMES = {
     "cloister.errors": ("CloisterError", "CloisterWarning"),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
-_PACKAGES = ("accounting", "attacks", "data", "mechanisms", "plotting", "queries", "testing")
+_PACKAGES = ("accounting", "anonymize", "attacks", "data", "mechanisms", "plotting", "queries", "testing")
 
 __all__ = ["__version__", *_WHERE, *_PACKAGES]  # noqa: PLE0604  # names come from the table above
 

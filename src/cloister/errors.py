@@ -8,6 +8,7 @@ The tree (indented names inherit; names in brackets are also bases)::
         ParameterTypeError (TypeError)      a parameter has the wrong type
         UnsafeMechanismError (ValueError)   the method asked for is not private
         UnsafeQueryError (ValueError)       the question cannot be answered privately as it is
+        UnsatisfiableError (ValueError)     no release can satisfy the models that were asked for
         SchemaError (ValueError)            a schema or hierarchy is incomplete or contradictory
             UnconfirmedSchemaError          guesses have not been confirmed
             UnknownColumnError              a column is not in the schema
@@ -76,6 +77,7 @@ __all__ = [
     "UnknownColumnError",
     "UnsafeMechanismError",
     "UnsafeQueryError",
+    "UnsatisfiableError",
     "UnsupportedEventError",
     "VerificationError",
     "did_you_mean",
@@ -121,6 +123,10 @@ class UnsafeMechanismError(CloisterError, ValueError):
 
 class UnsafeQueryError(CloisterError, ValueError):
     """A question cannot be answered privately as it is; the fix is the nearest one that can."""
+
+
+class UnsatisfiableError(CloisterError, ValueError):
+    """No release can satisfy the models that were asked for."""
 
 
 class SchemaError(CloisterError, ValueError):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 from cloister.errors import DataError, SchemaError, SourceNotFoundError
 
@@ -35,12 +37,25 @@ def write_text(path: str | Path, text: str, *, overwrite: bool) -> None:
     Raises:
         DataError: if the file is there already and may not be replaced, or cannot be written.
     """
+    write_with(path, lambda draft: draft.write(text.encode("utf-8")), overwrite=overwrite)
+
+
+def write_with(path: str | Path, write: Callable[[IO[bytes]], object], *, overwrite: bool) -> None:
+    """Let a function write a file, which appears whole or not at all.
+
+    Raises:
+        DataError: if the file is there already and may not be replaced, or cannot be written.
+    """
     target = Path(path)
     if target.exists() and not overwrite:
         raise DataError(f'"{path}" is there already.', fix="choose another name, or say overwrite=True.")
     try:
         with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=f".{target.name}.", delete=False) as draft:
-            draft.write(text.encode("utf-8"))
+            try:
+                write(draft)
+            except BaseException:
+                Path(draft.name).unlink(missing_ok=True)
+                raise
         _adopt(Path(draft.name), target)
     except OSError as error:
         reason = error.strerror or "the system refused"

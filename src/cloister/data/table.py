@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,13 +15,14 @@ from sqlglot import exp
 
 from cloister.data.bins import Bins
 from cloister.data.columns import Column
-from cloister.data.engines.base import Engine, all_rows
+from cloister.data.engines.base import Engine, all_rows, select_all
 from cloister.data.engines.counting import Key, count_groups
 from cloister.data.engines.predicates import resolve_condition
 from cloister.data.engines.profiling import profile_columns
 from cloister.data.frequency import FrequencyTable
 from cloister.data.measures import CountPresent, Measure, Sum
 from cloister.data.profile import ColumnProfile, StorageType
+from cloister.data.writing import write_rows
 from cloister.errors import (
     DataWarning,
     MissingExtraError,
@@ -132,6 +134,17 @@ class Table:
     def to_arrow(self) -> pa.Table:
         """Return all rows as an Arrow table, in the engine's order."""
         return all_rows(self._engine).rename_columns(list(self._engine.names))
+
+    def write(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write all rows to a CSV or Parquet file, by its ending; whole or not at all, and piece by piece.
+
+        Raises:
+            DataError: if the file is there already and may not be replaced, or cannot be written.
+        """
+        query, columns = select_all(self._engine)
+        named = pa.schema([pa.field(name, item.type) for name, item in zip(self.columns, columns, strict=True)])
+        batches = (batch.rename_columns(list(self.columns)) for batch in self._engine.stream(query, columns))
+        write_rows(path, named, batches, overwrite=overwrite)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return all rows as a pandas data frame."""

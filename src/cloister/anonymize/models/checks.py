@@ -44,6 +44,8 @@ class Check(ABC):
     needs_overall: ClassVar[bool] = False
     """Whether it compares with the whole released table, which suppression changes."""
     needs_population: ClassVar[bool] = False
+    symbol: ClassVar[str] = "k"
+    """The number of the model that says how strict it is."""
 
     @property
     def is_monotone(self) -> bool:
@@ -63,6 +65,10 @@ class Check(ABC):
     def attained(self, classes: Classes) -> NDArray[np.float64]:
         """Return the number that each class attains, in the model's own terms (k, l, t, ...)."""
 
+    def advice(self, classes: Classes) -> str:
+        """Return what to change so that these classes would satisfy the model."""
+        return f"use {self.symbol} <= {_rounded_down(self.attained(classes).min())}"
+
     def _histogram(self, classes: Classes) -> Histogram:
         return classes.histogram(self.model.attribute)
 
@@ -73,6 +79,11 @@ class _Sizes(Check):
 
     def attained(self, classes: Classes) -> NDArray[np.float64]:
         return self._units(classes).astype(np.float64)
+
+    def advice(self, classes: Classes) -> str:
+        """Return what to do, without saying how many there are."""
+        del classes
+        return f"use a k that is at most the number of {'rows' if self.model.unit == 'row' else 'persons'}"
 
     def _units(self, classes: Classes) -> NDArray[np.int64]:
         return classes.rows if self.model.unit == "row" else classes.persons
@@ -86,6 +97,7 @@ class _PopulationSizes(_Sizes):
 
 
 class _Presence(Check):
+    symbol = "delta_max"
     needs_population = True
 
     @property
@@ -102,8 +114,14 @@ class _Presence(Check):
         with np.errstate(divide="ignore"):
             return classes.rows / classes.population()
 
+    def advice(self, classes: Classes) -> str:
+        """Return the smallest number that would do, rounded up."""
+        return f"use {self.symbol} >= {_rounded_up(self.attained(classes).max())}"
+
 
 class _Distinct(Check):
+    symbol = "l"
+
     def holds(self, classes: Classes) -> Truths:
         return np.asarray(self._histogram(classes).distinct >= int(self.model.l))
 
@@ -112,6 +130,8 @@ class _Distinct(Check):
 
 
 class _Frequency(Check):
+    symbol = "l"
+
     def holds(self, classes: Classes) -> Truths:
         histogram = self._histogram(classes)
         return _is_within(1 / self.model.l, histogram.largest, histogram.sizes)
@@ -122,6 +142,8 @@ class _Frequency(Check):
 
 
 class _Entropy(Check):
+    symbol = "l"
+
     def holds(self, classes: Classes) -> Truths:
         return np.asarray(self.attained(classes) >= float(self.model.l) * (1 - _SLACK))
 
@@ -132,6 +154,8 @@ class _Entropy(Check):
 
 
 class _Recursive(Check):
+    symbol = "c"
+
     def holds(self, classes: Classes) -> Truths:
         largest, tail = self._parts(classes)
         c: Fraction = self.model.c
@@ -151,8 +175,13 @@ class _Recursive(Check):
         tail = np.bincount(histogram.classes, weights=histogram.counts[order] * in_tail, minlength=len(histogram.sizes))
         return histogram.largest, tail.astype(np.int64)
 
+    def advice(self, classes: Classes) -> str:
+        """Return the smallest number that would do, rounded up."""
+        return f"use {self.symbol} > {_rounded_up(self.attained(classes).max())}"
+
 
 class _Closeness(Check):
+    symbol = "t"
     needs_overall = True
 
     def holds(self, classes: Classes) -> Truths:
@@ -161,6 +190,10 @@ class _Closeness(Check):
     def attained(self, classes: Classes) -> NDArray[np.float64]:
         sensitive = classes.cells.sensitive[classes.cells.place_of(self.model.attribute)]
         return _DISTANCES[self.model.variant](self._histogram(classes), sensitive)
+
+    def advice(self, classes: Classes) -> str:
+        """Return the smallest number that would do, rounded up."""
+        return f"use {self.symbol} >= {_rounded_up(self.attained(classes).max())}"
 
 
 _DISTANCES = {
@@ -173,6 +206,8 @@ _DISTANCES = {
 
 
 class _AlphaK(Check):
+    symbol = "alpha"
+
     def holds(self, classes: Classes) -> Truths:
         histogram = self._histogram(classes)
         units = classes.rows if self.model.unit == "row" else classes.persons
@@ -182,8 +217,14 @@ class _AlphaK(Check):
         histogram = self._histogram(classes)
         return np.asarray(histogram.largest / histogram.sizes)
 
+    def advice(self, classes: Classes) -> str:
+        """Return the smallest number that would do, rounded up."""
+        return f"use {self.symbol} >= {_rounded_up(self.attained(classes).max())}"
+
 
 class _Sensitivity(Check):
+    symbol = "p"
+
     def holds(self, classes: Classes) -> Truths:
         units = classes.rows if self.model.unit == "row" else classes.persons
         return np.asarray((units >= self.model.k) & (self._histogram(classes).distinct >= self.model.p))
@@ -193,6 +234,7 @@ class _Sensitivity(Check):
 
 
 class _Likeness(Check):
+    symbol = "beta"
     needs_overall = True
 
     def holds(self, classes: Classes) -> Truths:
@@ -213,6 +255,10 @@ class _Likeness(Check):
         share = histogram.counts / histogram.sizes[histogram.classes]
         with np.errstate(divide="ignore"):
             return (share - base) / base, base
+
+    def advice(self, classes: Classes) -> str:
+        """Return the smallest number that would do, rounded up."""
+        return f"use {self.symbol} >= {_rounded_up(self.attained(classes).max())}"
 
 
 _DIVERSITIES: dict[str, type[Check]] = {
@@ -272,3 +318,11 @@ def _scaled(counts: NDArray[np.int64], factor: int) -> NDArray[Any]:
     if int(counts.max(initial=0)) * factor < 2**63:
         return counts * factor
     return counts.astype(object) * factor
+
+
+def _rounded_down(number: float) -> str:
+    return f"{np.floor(number * 1000) / 1000:g}"
+
+
+def _rounded_up(number: float) -> str:
+    return f"{np.ceil(number * 1000) / 1000:g}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from cloister.core import exact, validation
 from cloister.core.guarantees.base import Caveat, Guarantee, plain, register, set_fields
@@ -21,6 +21,10 @@ from cloister.errors import ParameterError
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Syntactic(Guarantee):
     """The base of promises about the shape of a released table; none is differential privacy."""
+
+    def with_unit(self, unit: str) -> Self:
+        """Return the same promise about another unit: "row", or the column that tells persons apart."""
+        return self._copy(unit=unit)
 
     def _closing(self) -> str:
         return " This is a property of the table, not differential privacy."

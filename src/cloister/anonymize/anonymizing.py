@@ -1,0 +1,193 @@
+"""`cloister.anonymize`: from a table and the models it must satisfy to a release.
+
+The table is counted once in its engine; an algorithm finds classes on the counts; every class is checked again against
+every model; then the engine recodes the rows. Nothing is promised that was not checked on what is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cloister.anonymize.algorithms.base import Outcome, Progress, Task, no_progress
+from cloister.anonymize.algorithms.catalog import check_options, entry_of, values_of
+from cloister.anonymize.applying import recoded
+from cloister.anonymize.cells import Cells, read_cells
+from cloister.anonymize.models import Check, classes_of
+from cloister.anonymize.partition import whole
+from cloister.anonymize.regions import Regions, Values
+from cloister.anonymize.release import Release
+from cloister.anonymize.roles import Roles, checks_for, roles_of
+from cloister.anonymize.settling import settled
+from cloister.core.guarantees import AllOf, Guarantee
+from cloister.core.validation import check_positive, check_probability
+from cloister.data.columns import Column, Kind
+from cloister.data.schema import Schema
+from cloister.data.table import Table
+from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnError, UnsatisfiableError
+
+__all__ = ["anonymize"]
+
+
+def anonymize(
+    table: Table,
+    *,
+    models: Sequence[Guarantee],
+    algorithm: str = "optimal",
+    suppression_limit: object = 0,
+    quasi_identifiers: Sequence[str] | None = None,
+    sensitive: Sequence[str] | None = None,
+    values: str | None = None,
+    loss: str = "ncp",
+    weights: Mapping[str, object] | None = None,
+    population: Table | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Release:
+    """Return a release of a table in which every class of look-alike rows satisfies every model.
+
+    Args:
+        table: the table, with a schema that gives each column a role.
+        models: what the release must satisfy, such as ``[KAnonymity(k=5), LDiversity("disease", l=3)]``.
+        algorithm: ``optimal``, ``mondrian``, ``top_down``, ``clustering`` or ``mdav``.
+        suppression_limit: the share of rows that may be left out, from 0 to 1.
+        quasi_identifiers: the columns that others may know, instead of those of the schema.
+        sensitive: the columns that others want to know, instead of those of the schema.
+        values: how classes are shown: ``hierarchy``, ``sets`` or ``centers``; each algorithm has its own default.
+        loss: what is minimized, for algorithms that can choose.
+        weights: how much the precision of a column matters, instead of the schema's weights.
+        population: the table from which the released one is a sample, for `KMap` and `DeltaPresence`.
+        progress: called now and then with the share that is done and what is being done.
+        options: what else the algorithm understands; see its page.
+
+    Raises:
+        UnsatisfiableError: if no release can satisfy the models.
+        SchemaError: if roles are missing or contradict each other.
+        HierarchyError: if a hierarchy misses a value.
+    """
+    if not isinstance(table, Table):
+        raise ParameterTypeError(
+            f"This is not an open table but of type {type(table).__name__}.",
+            fix="open it first: table = cloister.open_table(..., schema=...).",
+        )
+    roles = roles_of(table, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
+    checks = checks_for(models, roles)
+    entry = entry_of(algorithm)
+    check_options(algorithm, options, entry.options)
+    task = Task(
+        cells=_counted(table, roles, checks, weights, population),
+        checks=checks,
+        suppression_limit=check_probability(suppression_limit, name="suppression_limit"),
+        loss=loss,
+        values=values_of(algorithm, values),
+        options=options,
+        progress=progress or no_progress,
+    )
+    check_satisfiable(task.cells, checks)
+    outcome = entry.load(algorithm)(task)
+    return _released(table, roles, task, outcome, algorithm)
+
+
+def _counted(
+    table: Table,
+    roles: Roles,
+    checks: Sequence[Check],
+    weights: Mapping[str, object] | None,
+    population: Table | None,
+) -> Cells:
+    needed = next((check for check in checks if check.needs_population and population is None), None)
+    if needed is not None:
+        raise ParameterError(
+            f"The model {type(needed.model).__name__} compares with a population.",
+            fix="give population=cloister.open_table(...), with the same quasi-identifiers.",
+        )
+    modelled = [name for name in roles.sensitive if any(check.attribute == name for check in checks)]
+    counts_persons = any(getattr(check.model, "unit", "row") == roles.subject for check in checks)
+    cells = read_cells(
+        table,
+        roles.schema,
+        quasi=roles.quasi,
+        sensitive=modelled,
+        subject=roles.subject if counts_persons else None,
+        population=population,
+    )
+    return cells if weights is None else cells.with_weights(_checked_weights(weights, roles))
+
+
+def _checked_weights(weights: Mapping[str, object], roles: Roles) -> dict[str, float]:
+    for name in weights:
+        if name not in roles.quasi:
+            raise UnknownColumnError(str(name), roles.quasi)
+    return {name: float(check_positive(weight, name="weight")) for name, weight in weights.items()}
+
+
+def check_satisfiable(cells: Cells, checks: Sequence[Check]) -> None:
+    """Return nothing when the whole table as one class satisfies the models, else raise.
+
+    Raises:
+        UnsatisfiableError: with the model that fails and what would satisfy it.
+    """
+    everything = classes_of(whole(cells, np.zeros(len(cells), dtype=np.int64)))
+    for check in checks:
+        if check.is_monotone and not check.holds(everything).all():
+            raise UnsatisfiableError(
+                f"No release can satisfy {check.model.brief()}: even the whole table as one class does not.",
+                fix=f"{check.advice(everything)}, or have more data.",
+            )
+
+
+def _released(table: Table, roles: Roles, task: Task, outcome: Outcome, algorithm: str) -> Release:
+    partition = settled(outcome.partition, task.checks, values=outcome.values, allowed=task.allowed)
+    regions = Regions(partition=partition, values=outcome.values)
+    drop = roles.identifiers
+    schema = _released_schema(table, roles, regions)
+    return Release(
+        guarantee=_promise(task, regions),
+        table=recoded(table, regions, drop=drop, schema=schema),
+        original=table,
+        roles=roles,
+        regions=regions,
+        checks=task.checks,
+        algorithm=algorithm,
+        suppression_limit=task.suppression_limit,
+        loss_name=task.loss,
+        options=dict(task.options),
+        notes=outcome.notes,
+        facts=dict(outcome.facts),
+    )
+
+
+def _promise(task: Task, regions: Regions) -> Guarantee:
+    del regions
+    models = [check.model for check in task.checks]
+    quasi = ", ".join(task.cells.names)
+    known = f"others know at most these columns: {quasi}"
+    promised = [model.with_assumption(known) for model in models]
+    return promised[0] if len(promised) == 1 else AllOf(parts=tuple(promised))
+
+
+def _released_schema(table: Table, roles: Roles, regions: Regions) -> Schema:
+    """Return what is known about the released columns: generalized ones are names."""
+    levels = regions.partition.levels
+    exact = {
+        item.name for place, item in enumerate(regions.partition.cells.attributes) if levels and levels[place] == 0
+    }
+    columns = []
+    for name in table.columns:
+        column = roles.schema[name]
+        if name in roles.identifiers:
+            continue
+        changed = name in roles.quasi and name not in exact
+        columns.append(_as_names(column, regions) if changed else replace(column, subject=False))
+    return Schema(columns)
+
+
+def _as_names(column: Column, regions: Regions) -> Column:
+    place = regions.partition.cells.names.index(column.name)
+    is_mean = regions.values is Values.CENTERS and regions.partition.cells.attributes[place].is_numeric
+    kind = Kind.NUMERIC if is_mean else Kind.NOMINAL
+    return Column(name=column.name, role=column.role, kind=kind, weight=Fraction(column.weight))

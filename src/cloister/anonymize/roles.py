@@ -1,0 +1,160 @@
+"""Who is who in a table: which columns identify, which are linkable, which are sensitive, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cloister.anonymize.models import Check, check_of
+from cloister.core.guarantees import Guarantee, Syntactic
+from cloister.data.columns import Column, Kind, Role
+from cloister.data.profile import StorageType
+from cloister.data.schema import Schema
+from cloister.data.table import Table
+from cloister.errors import ParameterError, ParameterTypeError, SchemaError, UnknownColumnError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """The columns of a table by what they give away."""
+
+    schema: Schema
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    identifiers: tuple[str, ...]
+    insensitive: tuple[str, ...]
+    subject: str | None = None
+
+
+def roles_of(
+    table: Table, *, quasi_identifiers: Sequence[str] | None = None, sensitive: Sequence[str] | None = None
+) -> Roles:
+    """Return the roles that the schema states, with those that the caller overrides.
+
+    Raises:
+        SchemaError: if there is no schema, a column has no role, or a column is both sensitive and a quasi-identifier.
+    """
+    schema = _complete(table, quasi_identifiers, sensitive)
+    columns = [schema[name] for name in table.columns]
+    quasi = _listed(columns, Role.QUASI)
+    if not quasi:
+        raise SchemaError(
+            "No column is a quasi-identifier, so there is nothing to protect against.",
+            fix='state which columns others may know: schema.with_role("age", "quasi").',
+        )
+    return Roles(
+        schema=schema,
+        quasi=quasi,
+        sensitive=_listed(columns, Role.SENSITIVE),
+        identifiers=_listed(columns, Role.IDENTIFIER),
+        insensitive=_listed(columns, Role.INSENSITIVE),
+        subject=next((column.name for column in columns if column.subject), None),
+    )
+
+
+def _listed(columns: Sequence[Column], role: Role) -> tuple[str, ...]:
+    return tuple(column.name for column in columns if column.role is role)
+
+
+def _complete(table: Table, quasi: Sequence[str] | None, sensitive: Sequence[str] | None) -> Schema:
+    """Return a schema that describes every column, with overridden roles."""
+    given = _names(quasi, table, "quasi_identifiers"), _names(sensitive, table, "sensitive")
+    both = next((name for name in given[0] or () if name in (given[1] or ())), None)
+    if both is not None:
+        raise SchemaError(
+            f'"{both}" is said to be a quasi-identifier and sensitive.',
+            fix="a column that others may know is a quasi-identifier; one that they want to know is sensitive.",
+        )
+    known = dict(table.schema.columns) if table.schema is not None else {}
+    if not known and quasi is None:
+        raise SchemaError(
+            "The table has no schema, so nobody has said which columns identify people.",
+            fix="open it with schema=..., or name quasi_identifiers=[...] and sensitive=[...].",
+        )
+    undescribed = [name for name in table.columns if name not in known]
+    if undescribed and quasi is None:
+        listing = ", ".join(f'"{name}"' for name in undescribed)
+        raise SchemaError(
+            f"The schema does not describe {listing}, so nobody has said what they give away.",
+            fix="add them to the schema with a role, or leave them out of the table.",
+        )
+    columns = [known.get(name) or _assumed(name, table.types[name]) for name in table.columns]
+    return Schema(_overridden(column, *given) for column in columns)
+
+
+def _assumed(name: str, storage: StorageType) -> Column:
+    kinds = {
+        StorageType.INTEGER: Kind.NUMERIC,
+        StorageType.REAL: Kind.NUMERIC,
+        StorageType.DATE: Kind.DATETIME,
+        StorageType.TIMESTAMP: Kind.DATETIME,
+    }
+    return Column(name=name, role=Role.INSENSITIVE, kind=kinds.get(storage, Kind.NOMINAL))
+
+
+def _overridden(column: Column, quasi: Sequence[str] | None, sensitive: Sequence[str] | None) -> Column:
+    if quasi is not None and column.name in quasi:
+        return replace(column, role=Role.QUASI)
+    if sensitive is not None and column.name in sensitive:
+        return replace(column, role=Role.SENSITIVE)
+    dropped = (quasi is not None and column.role is Role.QUASI) or (
+        sensitive is not None and column.role is Role.SENSITIVE
+    )
+    return replace(column, role=Role.INSENSITIVE) if dropped else column
+
+
+def _names(names: Sequence[str] | None, table: Table, option: str) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise ParameterTypeError(f"{option} is one text, not a list of names.", fix=f'write {option}=["{names}"].')
+    for name in names:
+        if name not in table.columns:
+            raise UnknownColumnError(str(name), table.columns)
+    return tuple(names)
+
+
+def checks_for(models: Sequence[Guarantee], roles: Roles) -> tuple[Check, ...]:
+    """Return the checks behind the models; k counts persons where the schema names the person.
+
+    Raises:
+        ParameterError: if there is no model.
+        SchemaError: if a model is about a column that is not sensitive.
+    """
+    if isinstance(models, Guarantee):
+        models = [models]
+    if not models:
+        raise ParameterError("No model says what the release must satisfy.", fix="give models=[cl.KAnonymity(k=5)].")
+    checks = tuple(check_of(_counted(model, roles)) for model in models)
+    for check in checks:
+        _check_attribute(check.attribute, roles)
+    return checks
+
+
+def _counted(model: Guarantee, roles: Roles) -> Guarantee:
+    unit = getattr(model, "unit", "row")
+    if unit not in ("row", roles.subject) and hasattr(model, "k"):
+        raise SchemaError(
+            f'The model counts "{unit}", which the schema does not mark as the person.',
+            fix=f'mark it: schema.with_subject("{unit}"), or leave unit out.',
+        )
+    if roles.subject is None or unit != "row" or not isinstance(model, Syntactic) or not hasattr(model, "k"):
+        return model
+    return model.with_unit(roles.subject)
+
+
+def _check_attribute(name: str | None, roles: Roles) -> None:
+    if name is None:
+        return
+    if name not in roles.schema:
+        raise UnknownColumnError(name, roles.schema)
+    if name in roles.quasi:
+        raise SchemaError(
+            f'"{name}" is a quasi-identifier, so it cannot be the sensitive column of a model.',
+            fix=f'decide: schema.with_role("{name}", "sensitive"), or drop the model.',
+        )
+    if name not in roles.sensitive:
+        raise SchemaError(
+            f'A model is about "{name}", which the schema does not call sensitive.',
+            fix=f'write schema.with_role("{name}", "sensitive").',
+        )

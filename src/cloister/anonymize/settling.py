@@ -1,0 +1,60 @@
+"""The last word on every outcome: classes that look alike are merged, failing ones suppressed, and all are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.anonymize.cells import grouped
+from cloister.anonymize.models import Check, all_hold, classes_of
+from cloister.anonymize.partition import SUPPRESSED, Partition, verify
+from cloister.anonymize.regions import Regions, Values
+from cloister.errors import UnsatisfiableError
+
+
+def settled(partition: Partition, checks: Sequence[Check], *, values: Values, allowed: int) -> Partition:
+    """Return the partition with every class that fails a model suppressed, as often as it takes.
+
+    Suppression changes the table that closeness compares with, so that the models are checked until nothing changes.
+
+    Raises:
+        UnsatisfiableError: if more rows than allowed, or all of them, would have to be suppressed.
+    """
+    verify(partition)
+    partition = merged(partition, values)
+    while partition.size:
+        holds = all_hold(checks, classes_of(partition, values=values))
+        if holds.all():
+            break
+        partition = partition.without(~holds)
+    if partition.suppressed > allowed or not partition.size:
+        raise UnsatisfiableError(
+            "The algorithm found no release that satisfies the models within the suppression limit.",
+            fix="raise suppression_limit, weaken a model, or use another algorithm.",
+        )
+    return partition
+
+
+def merged(partition: Partition, values: Values) -> Partition:
+    """Return the partition in which classes that show the same are one class."""
+    if partition.levels is not None or not partition.size:
+        return partition
+    regions = Regions(partition=partition, values=values)
+    columns = [_numbered(regions, place) for place in range(len(partition.cells.attributes))]
+    shape = tuple(int(column.max(initial=0)) + 1 for column in columns)
+    _, _, number = grouped(np.column_stack(columns), shape)
+    return replace(partition, groups=np.where(partition.groups == SUPPRESSED, SUPPRESSED, number[partition.groups]))
+
+
+def _numbered(regions: Regions, place: int) -> NDArray[np.int64]:
+    """Return a number for what each class shows in one attribute, equal where it is equal."""
+    if regions.values is Values.HIERARCHY:
+        attribute = regions.partition.cells.attributes[place]
+        offsets = np.cumsum([0, *(len(names) for names in attribute.labels)])
+        return np.asarray(offsets[regions.levels[:, place]] + regions.nodes(place))
+    labels = regions.labels(place)
+    known: dict[object, int] = {}
+    return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
