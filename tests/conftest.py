@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.support import postgres, tools
+from tests.support import engine_tables, postgres, tools
 
 settings.register_profile("cloister", deadline=None, print_blob=True)
 settings.load_profile("cloister")
@@ -49,3 +49,22 @@ def spark() -> Iterator[Any]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "duckdb",
+        pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow]),
+        pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow]),
+    ],
+)
+def any_engine(request: pytest.FixtureRequest) -> engine_tables.NamedOpener:
+    """Each kind of engine in turn, with the function that puts a table into it."""
+    if request.param == "postgres":
+        return engine_tables.NamedOpener(
+            "postgres", engine_tables.postgres_opener(request.getfixturevalue("postgres_server"))
+        )
+    if request.param == "spark":
+        return engine_tables.NamedOpener("spark", engine_tables.spark_opener(request.getfixturevalue("spark")))
+    return engine_tables.NamedOpener("duckdb", engine_tables.open_in_duckdb)

@@ -30,20 +30,10 @@ class Engine:
     examples: int
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        "duckdb",
-        pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow]),
-        pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow]),
-    ],
-)
-def engine(request: pytest.FixtureRequest) -> Engine:
-    if request.param == "postgres":
-        return Engine(engine_tables.postgres_opener(request.getfixturevalue("postgres_server")), 12)
-    if request.param == "spark":
-        return Engine(engine_tables.spark_opener(request.getfixturevalue("spark")), 3)
-    return Engine(engine_tables.open_in_duckdb, 40)
+@pytest.fixture(scope="module")
+def engine(any_engine: engine_tables.NamedOpener) -> Engine:
+    examples = {"duckdb": 40, "postgres": 12, "spark": 3}
+    return Engine(any_engine.open, examples[any_engine.name])
 
 
 NAN, INF = math.nan, math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -24,6 +24,13 @@ _POSTGRES_TYPES = {
 }
 
 Opener = Callable[..., Table]
+
+
+class NamedOpener(NamedTuple):
+    """A kind of engine, and the function that puts a table into it."""
+
+    name: str
+    open: Opener
 
 
 def arrow_table(columns: dict[str, tuple[StorageType, list[Any]]]) -> pa.Table:

@@ -23,20 +23,10 @@ class Engine:
     examples: int
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        "duckdb",
-        pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow]),
-        pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow]),
-    ],
-)
-def engine(request: pytest.FixtureRequest) -> Engine:
-    if request.param == "postgres":
-        return Engine(engine_tables.postgres_opener(request.getfixturevalue("postgres_server")), 60)
-    if request.param == "spark":
-        return Engine(engine_tables.spark_opener(request.getfixturevalue("spark")), 10)
-    return Engine(engine_tables.open_in_duckdb, 100)
+@pytest.fixture(scope="module")
+def engine(any_engine: engine_tables.NamedOpener) -> Engine:
+    examples = {"duckdb": 100, "postgres": 60, "spark": 10}
+    return Engine(any_engine.open, examples[any_engine.name])
 
 
 def catalog_of(engine: Engine, data: dict[str, Any]) -> Catalog:
