@@ -23,6 +23,7 @@ from cloister.data.values import text_of
 from cloister.errors import HierarchyError, SchemaError
 
 Codes: TypeAlias = NDArray[np.int32]
+_PARTS = (16, 8, 4, 2)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -192,7 +193,7 @@ def _labels(hierarchy: Hierarchy, level: int, order: NDArray[np.int64], *, has_m
 
 
 def _without_hierarchy(column: Column, values: Sequence[Any]) -> tuple[Attribute, Codes]:
-    """Return an attribute with two levels: the values that occur (or are declared), and the root."""
+    """Return an attribute of the values that occur (or are declared), intervals of an ordered one, and the root."""
     present = [item for item in values if item is not None]
     leaves = _known_leaves(column, present)
     place = {text_of(leaf): number for number, leaf in enumerate(leaves)}
@@ -207,17 +208,46 @@ def _without_hierarchy(column: Column, values: Sequence[Any]) -> tuple[Attribute
     positions = None
     if column.kind in BOUNDED and leaves:
         positions = np.array([_position(leaf, number) for number, leaf in enumerate(leaves)])
+    ancestors, labels = _halved(leaves, positions)
+    missing_label: tuple[str | None, ...] = (None,) if has_missing else ()
+    missing_codes = [np.arange(len(names), len(names) + has_missing, dtype=np.int32) for names in labels]
     attribute = Attribute(
         name=column.name,
         leaves=(*leaves, None) if has_missing else tuple(leaves),
-        ancestors=(np.arange(count, dtype=np.int32), np.zeros(count, dtype=np.int32)),
-        labels=((*map(text_of, leaves), None) if has_missing else tuple(map(text_of, leaves)), (ROOT,)),
+        ancestors=(
+            *(np.append(codes, own) for codes, own in zip(ancestors, missing_codes, strict=True)),
+            np.zeros(count, dtype=np.int32),
+        ),
+        labels=(*(names + missing_label for names in labels), (ROOT,)),
         positions=_with_missing(positions, has_missing=has_missing),
         span=_span(column, positions),
         weight=float(column.weight),
         is_numeric=column.kind is Kind.NUMERIC,
     )
     return attribute, codes
+
+
+def _halved(
+    leaves: Sequence[Any], positions: NDArray[np.float64] | None
+) -> tuple[list[Codes], list[tuple[str | None, ...]]]:
+    """Return the levels below the root: the leaves and, on a scale, equal parts of it, from sixteen down to two."""
+    ancestors: list[Codes] = [np.arange(len(leaves), dtype=np.int32)]
+    labels: list[tuple[str | None, ...]] = [tuple(map(text_of, leaves))]
+    if positions is None or not len(positions) or positions[-1] <= positions[0]:
+        return ancestors, labels
+    shares = (positions - positions[0]) / (positions[-1] - positions[0])
+    for parts in _PARTS:
+        place = np.minimum((shares * parts).astype(np.int64), parts - 1)
+        codes = np.unique(place, return_inverse=True)[1].ravel().astype(np.int32)
+        if 1 < codes[-1] + 1 < len(labels[-1]):
+            ancestors.append(codes)
+            labels.append(tuple(_range_label(leaves, np.flatnonzero(codes == code)) for code in range(codes[-1] + 1)))
+    return ancestors, labels
+
+
+def _range_label(leaves: Sequence[Any], members: NDArray[np.int64]) -> str:
+    first, last = text_of(leaves[members[0]]), text_of(leaves[members[-1]])
+    return first if len(members) == 1 else f"[{first}, {last}]"
 
 
 def _known_leaves(column: Column, present: list[Any]) -> list[Any]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from cloister.anonymize.models import Check, Classes, classes_of
 from cloister.anonymize.partition import Partition
+from cloister.anonymize.pitfalls import Pitfall, find_pitfalls
 from cloister.anonymize.regions import Regions
 from cloister.anonymize.roles import Roles
 from cloister.core.result import Result
@@ -59,6 +60,11 @@ class Release(Result):
         """Return the counts of the released classes."""
         return classes_of(self.partition, values=self.regions.values)
 
+    @cached_property
+    def pitfalls(self) -> tuple[Pitfall, ...]:
+        """Return what the release may still give away."""
+        return find_pitfalls(self)
+
     @property
     def suppressed(self) -> int:
         """Return how many rows were left out."""
@@ -81,6 +87,7 @@ class Release(Result):
             "loss": self.regions.loss(),
             "notes": list(self.notes),
             "facts": dict(self.facts),
+            "pitfalls": [pitfall.to_dict() for pitfall in self.pitfalls],
         }
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cloister.anonymize.models import Check, check_of
-from cloister.core.guarantees import Guarantee, Syntactic
-from cloister.data.columns import Column, Kind, Role
+from cloister.core.guarantees import Guarantee, Syntactic, TCloseness
+from cloister.data.columns import BOUNDED, Column, Kind, Role
 from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.table import Table
@@ -42,6 +42,8 @@ def roles_of(
             "No column is a quasi-identifier, so there is nothing to protect against.",
             fix='state which columns others may know: schema.with_role("age", "quasi").',
         )
+    for name in quasi:
+        _check_quasi(schema[name], table.types[name])
     return Roles(
         schema=schema,
         quasi=quasi,
@@ -50,6 +52,24 @@ def roles_of(
         insensitive=_listed(columns, Role.INSENSITIVE),
         subject=next((column.name for column in columns if column.subject), None),
     )
+
+
+def _check_quasi(column: Column, storage: StorageType) -> None:
+    """Refuse a quasi-identifier that cannot be generalized as it is."""
+    if column.hierarchy is not None:
+        return
+    if column.kind in (Kind.TEXT, Kind.SET):
+        what = "free text" if column.kind is Kind.TEXT else "sets"
+        raise SchemaError(
+            f'"{column.name}" holds {what}, which cannot be generalized.',
+            fix=f'leave it out of the table, give it a hierarchy, or schema.with_role("{column.name}", "identifier").',
+        )
+    if column.kind in (Kind.NUMERIC, Kind.DATETIME) and storage is StorageType.TEXT:
+        wanted = "date" if column.kind is Kind.DATETIME else "integer"
+        raise SchemaError(
+            f'"{column.name}" is called {column.kind} and stored as text, so that its order would be that of letters.',
+            fix=f'read it in its type: schema.with_storage("{column.name}", "{wanted}"), or give it a hierarchy.',
+        )
 
 
 def _listed(columns: Sequence[Column], role: Role) -> tuple[str, ...]:
@@ -128,7 +148,25 @@ def checks_for(models: Sequence[Guarantee], roles: Roles) -> tuple[Check, ...]:
     checks = tuple(check_of(_counted(model, roles)) for model in models)
     for check in checks:
         _check_attribute(check.attribute, roles)
+        _check_scale(check.model, roles)
     return checks
+
+
+def _check_scale(model: object, roles: Roles) -> None:
+    """Refuse a distance between sensitive values that the schema does not define."""
+    if not isinstance(model, TCloseness) or model.variant not in ("ordered", "hierarchical"):
+        return
+    column = roles.schema[model.attribute]
+    if model.variant == "ordered" and column.kind not in BOUNDED:
+        raise SchemaError(
+            f'"{column.name}" is {column.kind}, so its values have no order.',
+            fix=f'use kind="equal", or state the order: schema.with_kind("{column.name}", "ordinal").',
+        )
+    if model.variant == "hierarchical" and column.hierarchy is None:
+        raise SchemaError(
+            f'"{column.name}" has no hierarchy that says which of its values are near.',
+            fix=f'give one: schema.with_hierarchy("{column.name}", ...), or use kind="equal".',
+        )
 
 
 def _counted(model: Guarantee, roles: Roles) -> Guarantee:
