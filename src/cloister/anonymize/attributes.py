@@ -251,9 +251,11 @@ def _range_label(leaves: Sequence[Any], members: NDArray[np.int64]) -> str:
 
 
 def _known_leaves(column: Column, present: list[Any]) -> list[Any]:
-    if column.categories is not None and "categories" not in column.guessed:
-        return list(column.categories)
-    return present
+    if column.categories is None or "categories" in column.guessed:
+        return present
+    if column.kind in (Kind.NUMERIC, Kind.DATETIME):
+        return sorted(column.categories, key=lambda item: _position(item, 0))
+    return list(column.categories)
 
 
 def _position(leaf: Any, rank: int) -> float:
