@@ -1,0 +1,180 @@
+"""Quasi-identifiers as axes that a partition can be cut along.
+
+On an axis every cell has a rank. Ranks follow the scale of an ordered attribute and the tree of a hierarchy (the leaves
+below any node are neighbors), and otherwise the sorted values: never the order in which values happen to appear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.anonymize.attributes import Attribute
+from cloister.anonymize.cells import Cells
+from cloister.anonymize.regions import Values
+
+Ranks: TypeAlias = NDArray[np.int64]
+
+
+class Cutting(IntEnum):
+    """Where an axis is cut: at the median row, between two halves of the values, between children of a node."""
+
+    MEDIAN = 0
+    HALVES = 1
+    TREE = 2
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Axes:
+    """All quasi-identifiers as axes.
+
+    Attributes:
+        cuttings: how each axis is cut.
+        ranks: the rank of each cell (column) on each axis (row).
+        low: for each axis, level and rank, the first rank of the node that holds the rank at that level.
+        high: the same for one more than the last rank.
+        positions: for each axis and rank, its place on an ordered scale; NaN for a missing value.
+        scales: what spans are divided by on each axis.
+        weights: how much each axis matters.
+        values: how classes are written down.
+    """
+
+    cuttings: NDArray[np.int64]
+    ranks: Ranks
+    low: Ranks
+    high: Ranks
+    positions: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    values: Values
+
+    @property
+    def size(self) -> int:
+        """Return a number above every rank."""
+        return int(self.low.shape[2])
+
+    def levels(self, axis: Any, first: Ranks, last: Ranks) -> Ranks:
+        """Return the level of the lowest node that holds both ranks."""
+        return np.asarray((self.high[axis, :, first] <= last[..., None]).sum(axis=-1))
+
+    def spans(self, first: Ranks, last: Ranks, lines: Ranks, starts: Ranks) -> NDArray[np.float64]:
+        """Return the weighted, normalized span of each axis (row) in each partition (column).
+
+        Args:
+            first: the smallest rank of each partition on each axis.
+            last: the largest.
+            lines: the ranks of all lines on each axis, partition by partition.
+            starts: where the lines of each partition start.
+        """
+        spans = np.empty(first.shape)
+        for axis, cutting in enumerate(self.cuttings):
+            if self.values is Values.HIERARCHY:
+                spans[axis] = self._leaves(axis, first[axis], last[axis])
+            elif cutting == Cutting.MEDIAN:
+                spans[axis] = self._width(axis, first[axis], last[axis])
+            else:
+                spans[axis] = _distinct(lines[axis], starts, self.size)
+        return np.asarray(spans / self.scales[:, None] * self.weights[:, None])
+
+    def _width(self, axis: int, first: Ranks, last: Ranks) -> NDArray[np.float64]:
+        width = self.positions[axis, last] - self.positions[axis, first]
+        whole = np.where(first == last, 0.0, self.scales[axis])
+        return np.where(np.isnan(width), whole, width)
+
+    def _leaves(self, axis: int, first: Ranks, last: Ranks) -> NDArray[np.float64]:
+        level = self.levels(axis, first, last)
+        return np.asarray(self.high[axis, level, first] - self.low[axis, level, first] - 1, dtype=np.float64)
+
+
+def axes_of(cells: Cells, values: Values) -> Axes:
+    """Return the axes of a table."""
+    attributes = cells.attributes
+    cuttings = [_cutting(attribute, values) for attribute in attributes]
+    orders = [_order(item, cutting) for item, cutting in zip(attributes, cuttings, strict=True)]
+    size = max(len(order) for order in orders)
+    height = max(attribute.height for attribute in attributes) + 1
+    low, high = np.zeros((len(orders), height, size), np.int64), np.zeros((len(orders), height, size), np.int64)
+    ranks = np.empty((len(orders), len(cells)), np.int64)
+    positions = np.full((len(orders), size), np.nan)
+    for axis, (attribute, order) in enumerate(zip(attributes, orders, strict=True)):
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        ranks[axis] = place[cells.codes[:, axis]]
+        low[axis], high[axis] = _ranges(attribute, order, height, size)
+        if attribute.positions is not None:
+            positions[axis, : len(order)] = attribute.positions[order]
+    return Axes(
+        cuttings=np.array(cuttings),
+        ranks=ranks,
+        low=low,
+        high=high,
+        positions=positions,
+        scales=_scales(attributes, cuttings, ranks, positions, values),
+        weights=np.array([attribute.weight for attribute in attributes]),
+        values=values,
+    )
+
+
+def _cutting(attribute: Attribute, values: Values) -> Cutting:
+    if attribute.has_hierarchy and (values is Values.HIERARCHY or not attribute.is_ordered):
+        return Cutting.TREE
+    return Cutting.MEDIAN if attribute.is_ordered else Cutting.HALVES
+
+
+def _order(attribute: Attribute, cutting: Cutting) -> Ranks:
+    """Return the leaf codes by rank: nodes of every level in the order of their first leaves."""
+    leaves = np.arange(len(attribute.leaves))
+    if cutting is not Cutting.TREE:
+        return leaves
+    keys = [leaves]
+    for codes in attribute.ancestors[1:]:
+        first = np.full(int(codes.max()) + 1, len(leaves))
+        np.minimum.at(first, codes, leaves)
+        keys.append(first[codes])
+    return np.lexsort(keys)
+
+
+def _ranges(attribute: Attribute, order: Ranks, height: int, size: int) -> tuple[Ranks, Ranks]:
+    """Return the first and past-last rank of the node above each rank, level by level; the root fills what is left."""
+    low, high = np.zeros((height, size), np.int64), np.full((height, size), len(order))
+    ranks = np.arange(len(order))
+    for level, codes in enumerate(attribute.ancestors[:-1]):
+        nodes = codes[order]
+        first, last = np.full(int(codes.max()) + 1, size), np.zeros(int(codes.max()) + 1, np.int64)
+        np.minimum.at(first, nodes, ranks)
+        np.maximum.at(last, nodes, ranks + 1)
+        low[level, : len(order)], high[level, : len(order)] = first[nodes], last[nodes]
+    return low, high
+
+
+def _scales(
+    attributes: tuple[Attribute, ...], cuttings: list[Cutting], ranks: Ranks, positions: NDArray[Any], values: Values
+) -> NDArray[np.float64]:
+    """Return what the spans of each axis are divided by: the span of the whole table, never zero."""
+    scales = np.ones(len(attributes))
+    for axis, (attribute, cutting) in enumerate(zip(attributes, cuttings, strict=True)):
+        if values is Values.HIERARCHY:
+            scales[axis] = len(attribute.leaves) - 1
+        elif cutting is Cutting.MEDIAN:
+            places = positions[axis, ranks[axis]]
+            known = places[~np.isnan(places)]
+            scales[axis] = np.ptp(known) if len(known) else 0.0
+        else:
+            scales[axis] = len(np.unique(ranks[axis]))
+    return np.where(scales > 0, scales, 1.0)
+
+
+def _distinct(ranks: Ranks, starts: Ranks, size: int) -> NDArray[np.float64]:
+    """Return how many different ranks each partition has."""
+    number = np.zeros(len(ranks), np.int64)
+    number[starts[1:]] = 1
+    keys = np.cumsum(number) * size + ranks
+    if len(starts) * size <= 64 * len(ranks) + 1024:
+        seen = np.zeros(len(starts) * size, dtype=bool)
+        seen[keys] = True
+        return np.asarray(seen.reshape(len(starts), size).sum(axis=1), dtype=np.float64)
+    return np.bincount(np.unique(keys) // size, minlength=len(starts)).astype(np.float64)
