@@ -1,0 +1,220 @@
+"""Two tables instead of one: exact quasi-identifiers with a group number, and the sensitive values of each group.
+
+Anatomy (Xiao and Tao 2006): while l sensitive values have rows left, the l most frequent of them give one random row
+each to a new group; each of the fewer than l rows that remain joins a random group without its value. Every group then
+has at least l rows, all with different values, so each row's value is one of l or more that look equally likely.
+
+What it does not promise. Quasi-identifiers are exact, so whoever knows a person's sees that the person is in the table.
+One in l is a bound for an adversary who looks at one group by itself; learning how quasi-identifiers and values go
+together over all groups (an EM or deFinetti attack, Kifer 2009) does better.
+
+Rows are chosen, groups numbered and rows ordered at random, from the operating system by default, so that no position
+tells which value a row had.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cloister.core.guarantees import Caveat
+from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
+from cloister.core.validation import check_count
+from cloister.errors import DataError, ParameterError, UnknownColumnError
+
+__all__ = ["ANATOMY", "AnatomyTables", "anatomize"]
+
+Counts: TypeAlias = NDArray[np.int64]
+GROUP, COUNT = "GroupID", "Count"
+ANATOMY = Caveat(
+    "anatomy",
+    "exact quasi-identifiers show who is in the table, and learning over all groups (EM and deFinetti attacks) finds "
+    "sensitive values more often than one time in l",
+    breaks=False,
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AnatomyTables:
+    """The two tables that are released in place of one.
+
+    Attributes:
+        quasi: the quasi-identifiers and the group of each row, in random order.
+        sensitive: how often each sensitive value occurs in each group, by group and value.
+        attribute: the sensitive column.
+        groups: the number of groups.
+    """
+
+    quasi: pa.Table
+    sensitive: pa.Table
+    attribute: str
+    groups: int
+
+    def __repr__(self) -> str:
+        return f"AnatomyTables({self.quasi.column_names}, sensitive={self.attribute!r})"
+
+    @cached_property
+    def sizes(self) -> Counts:
+        """Return the rows of each group."""
+        return np.bincount(self._group_of_row, minlength=self.groups)
+
+    @cached_property
+    def _group_of_row(self) -> Counts:
+        return self.quasi[GROUP].to_numpy()  # type: ignore[no-any-return]  # pyarrow is untyped
+
+    def estimate_count(self, condition: pc.Expression | NDArray[np.bool_], value: Any) -> float:
+        """Return about how many rows satisfy a condition on quasi-identifiers and have a sensitive value.
+
+        In each group the matching rows count as much as the value's share of the group.
+
+        Args:
+            condition: an Arrow expression such as ``pc.field("age") > 50``, or a truth for each row of ``quasi``.
+            value: the sensitive value; None for a missing one.
+        """
+        rows = self.quasi.append_column("", pa.array(np.arange(len(self.quasi))))
+        mask = condition if isinstance(condition, pc.Expression) else pa.array(np.asarray(condition, dtype=bool))
+        chosen = self._group_of_row[rows.filter(mask)[""].to_numpy()]
+        column = self.sensitive[self.attribute]
+        same = pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, value), fill_value=False)
+        found = self.sensitive.filter(same)
+        share = np.zeros(self.groups)
+        share[found[GROUP].to_numpy()] = found[COUNT].to_numpy()
+        return float((share / self.sizes)[chosen].sum())
+
+
+def anatomize(
+    table: pa.Table,
+    *,
+    quasi: Sequence[str],
+    sensitive: str,
+    l: int,  # noqa: E741  # the literature's name
+    random_state: RandomState = None,
+) -> AnatomyTables:
+    """Return a table taken apart into groups of at least l rows with different sensitive values.
+
+    Args:
+        table: the rows.
+        quasi: the columns that are released as they are.
+        sensitive: the column whose link to them is broken.
+        l: how many different values each group has at least.
+        random_state: None for the operating system; an integer is for tests only.
+
+    Raises:
+        DataError: if there are no rows.
+        ParameterError: if one value has more than one in l of the rows.
+    """
+    wanted = check_count(l, name="l", at_least=1)
+    for name in (*quasi, sensitive):
+        if name not in table.column_names:
+            raise UnknownColumnError(name, table.column_names)
+    for name in (GROUP, COUNT):
+        if name in (*quasi, sensitive):
+            raise ParameterError(f'A column is named "{name}", as one that is added.', fix="rename the column.")
+    source = random_source(random_state)
+    codes, values = _coded(table[sensitive])
+    counts = np.bincount(codes, minlength=len(values))
+    _check_eligible(counts, wanted, sensitive)
+    groups = _grouped(codes, counts, wanted, source)
+    number = int(groups.max()) + 1
+    groups = permutation(source, number)[groups]
+    return AnatomyTables(
+        quasi=_shuffled(table.select(list(quasi)), groups, source),
+        sensitive=_sensitive(codes, values, groups, sensitive),
+        attribute=sensitive,
+        groups=number,
+    )
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[Counts, pa.Array]:
+    """Return the code of each row, and the values in order; a missing value is one of them, the last."""
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place[encoded.indices.to_numpy()], encoded.dictionary.take(pa.array(order))
+
+
+def _check_eligible(counts: Counts, wanted: int, sensitive: str) -> None:
+    total, most = int(counts.sum()), int(counts.max(initial=0))
+    if not total:
+        raise DataError("The table has no rows.", fix="open a table with data.")
+    if most * wanted <= total:
+        return
+    raise ParameterError(
+        f'A value of "{sensitive}" is too frequent for groups of {wanted} different values.',
+        fix=f"use l <= {total // most}, or group rare values and leave out the frequent one.",
+    )
+
+
+def _grouped(codes: Counts, counts: Counts, wanted: int, source: RandomSource) -> Counts:
+    """Return the group of each row."""
+    runs, left = _runs(counts, wanted)
+    shuffled = permutation(source, len(codes))
+    rows = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    buckets = np.repeat(np.array([chosen for chosen, _ in runs]), [length for _, length in runs], axis=0)
+    number = np.repeat(np.arange(len(buckets)), wanted)
+    order = np.argsort(buckets.ravel(), kind="stable")
+    taken = counts - left
+    groups = np.full(len(codes), -1)
+    used = _within(counts) < np.repeat(taken, counts)
+    groups[rows[used]] = number[order]
+    _place_rest(groups, codes, rows[~used], len(buckets), source)
+    return groups
+
+
+def _runs(counts: Counts, wanted: int) -> tuple[list[tuple[tuple[int, ...], int]], Counts]:
+    """Return which values the groups take, as runs of equal groups, and how many rows of each value are left over."""
+    heap = [(-int(count), code) for code, count in enumerate(counts) if count]
+    heapq.heapify(heap)
+    runs = []
+    while len(heap) >= wanted:
+        chosen = [heapq.heappop(heap) for _ in range(wanted)]
+        below = -heap[0][0] if heap else 0
+        length = max(-chosen[-1][0] - below, 1)
+        runs.append((tuple(code for _, code in chosen), length))
+        for count, code in chosen:
+            if count + length:
+                heapq.heappush(heap, (count + length, code))
+    left = np.zeros(len(counts), np.int64)
+    for count, code in heap:
+        left[code] = -count
+    return runs, left
+
+
+def _within(counts: Counts) -> Counts:
+    """Return the place of each row in its bucket."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _place_rest(groups: Counts, codes: Counts, rest: Counts, size: int, source: RandomSource) -> None:
+    """Put each remaining row into a random one of the smallest groups without its value."""
+    for row in rest:
+        placed = groups >= 0
+        has_value = np.bincount(groups[placed & (codes == codes[row])], minlength=size) > 0
+        sizes = np.where(has_value, len(groups), np.bincount(groups[placed], minlength=size))
+        fitting = np.flatnonzero(sizes == sizes.min())
+        groups[row] = fitting[integers_below(source, len(fitting), 1)[0]]
+
+
+def _shuffled(table: pa.Table, groups: Counts, source: RandomSource) -> pa.Table:
+    order = permutation(source, len(groups))
+    return table.append_column(GROUP, pa.array(groups)).take(pa.array(order))
+
+
+def _sensitive(codes: Counts, values: pa.Array, groups: Counts, name: str) -> pa.Table:
+    keys, counts = np.unique(groups * len(values) + codes, return_counts=True)
+    return pa.table(
+        {
+            GROUP: pa.array(keys // len(values)),
+            name: values.take(pa.array(keys % len(values))),
+            COUNT: pa.array(counts),
+        }
+    )
