@@ -44,6 +44,8 @@ class Check(ABC):
     needs_overall: ClassVar[bool] = False
     """Whether it compares with the whole released table, which suppression changes."""
     needs_population: ClassVar[bool] = False
+    is_hereditary: ClassVar[bool] = False
+    """Whether every part of a failing class fails too, so that its rows are suppressed in all finer classes."""
 
     @property
     def is_monotone(self) -> bool:
@@ -68,6 +70,8 @@ class Check(ABC):
 
 
 class _Sizes(Check):
+    is_hereditary = True
+
     def holds(self, classes: Classes) -> Truths:
         return np.asarray(self._units(classes) >= self.model.k)
 
@@ -104,6 +108,8 @@ class _Presence(Check):
 
 
 class _Distinct(Check):
+    is_hereditary = True
+
     def holds(self, classes: Classes) -> Truths:
         return np.asarray(self._histogram(classes).distinct >= int(self.model.l))
 
@@ -184,6 +190,8 @@ class _AlphaK(Check):
 
 
 class _Sensitivity(Check):
+    is_hereditary = True
+
     def holds(self, classes: Classes) -> Truths:
         units = classes.rows if self.model.unit == "row" else classes.persons
         return np.asarray((units >= self.model.k) & (self._histogram(classes).distinct >= self.model.p))
