@@ -1,8 +1,8 @@
 """Post-randomization of a column (PRAM): randomized response after collection.
 
 After Gouweleeuw, Kooiman, Willenborg and de Wolf (1998). Each category is released as another one with a known
-probability, drawn exactly. Analysts who know the matrix correct for it with `Pram.estimate`; the invariant variant needs
-no correction on average.
+probability, drawn exactly. Analysts who know the matrix correct for it with `Pram.estimate`; the invariant variant
+needs no correction on average.
 
 Privacy, for a public matrix: claim epsilon-DP for one value of the column under the replace relation, with epsilon the
 logarithm of the largest ratio within a column of the matrix, rounded up, and draws that follow the rational matrix
