@@ -105,8 +105,8 @@ def columns_to_dict(columns: Iterable[Column]) -> dict[str, Any]:
     }
 
 
-def load_yaml(text: str) -> Any:
-    """Return the plain values of a YAML text."""
+def load_yaml(text: str, *, what: str = "schema", example: str = _EXAMPLE) -> Any:
+    """Return the plain values of a YAML text; errors say what it was to be, with an example."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506  # a subclass of SafeLoader
     except _RepeatedKeyError as error:
@@ -115,9 +115,9 @@ def load_yaml(text: str) -> Any:
         ) from None
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f" (line {error.problem_mark.line + 1})"
-        raise SchemaError(f"The schema is not valid YAML{line}.", fix=f"mend the line; {_EXAMPLE}.") from None
+        raise SchemaError(f"The {what} is not valid YAML{line}.", fix=f"mend the line; {example}.") from None
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise SchemaError("The schema is not valid YAML.", fix=f"{_EXAMPLE}.") from None
+        raise SchemaError(f"The {what} is not valid YAML.", fix=f"{example}.") from None
 
 
 def dump_yaml(data: Any) -> str:
@@ -134,7 +134,7 @@ def _column_from_dict(name: object, facts: Any, folder: Path | None) -> Column:
         raise SchemaError(f'Column "{name}" is not a mapping of facts.', fix=f"{_EXAMPLE}.")
     _check_keys(facts, _KEYS, where=f'Column "{name}"')
     given = {key: value for key, value in facts.items() if value is not None}
-    hierarchy, source = _read_hierarchy(given.pop("hierarchy", None), str(name), folder)
+    hierarchy, source = read_hierarchy(given.pop("hierarchy", None), str(name), folder)
     given.setdefault("kind", _likely_kind(given))
     guessed = given.setdefault("guessed", [])
     if "role" not in given and isinstance(guessed, Sequence | Set) and not isinstance(guessed, str):
@@ -177,8 +177,8 @@ def _are_dates(bounds: Any) -> bool:
         return False
 
 
-def _read_hierarchy(value: Any, name: str, folder: Path | None) -> tuple[Hierarchy | None, Path | None]:
-    """Return the hierarchy that a file name, an inside text, a taxonomy or a list of rows stands for."""
+def read_hierarchy(value: Any, name: str, folder: Path | None) -> tuple[Hierarchy | None, Path | None]:
+    """Return the hierarchy, and its file if any: of a file name, an inside text, a taxonomy or a list of rows."""
     try:
         if value is None or isinstance(value, Hierarchy):
             return value, None
@@ -196,7 +196,7 @@ def _read_hierarchy(value: Any, name: str, folder: Path | None) -> tuple[Hierarc
 
 
 def _inside(column: Column) -> str | None:
-    return None if column.hierarchy is None else _Block(column.hierarchy.to_csv_text())
+    return None if column.hierarchy is None else Block(column.hierarchy.to_csv_text())
 
 
 def _reference(folder: Path) -> Callable[[Column], str | None]:
@@ -265,7 +265,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-class _Block(str):
+class Block(str):
     """A text that is written as a block of lines."""
 
     __slots__ = ()
@@ -280,7 +280,7 @@ def _whole(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    style = "|" if isinstance(value, _Block) else None
+    style = "|" if isinstance(value, Block) else None
     return dumper.represent_scalar(
         "tag:yaml.org,2002:str", str(value), style='"' if _RARE_BREAKS.search(value) else style
     )
@@ -297,4 +297,4 @@ for _tag, _pattern, _first in _SCALARS:
 _Loader.add_constructor("tag:yaml.org,2002:float", _decimal)
 _Loader.add_constructor("tag:yaml.org,2002:int", _whole)
 _Dumper.add_representer(str, _text)
-_Dumper.add_representer(_Block, _text)
+_Dumper.add_representer(Block, _text)
