@@ -192,6 +192,8 @@ class Bars:
     def __post_init__(self) -> None:
         labels = tuple(wording.one_line(label, name="a label") for label in wording.several(self.labels, name="labels"))
         series = all_of(Series, self.series, name="series")
+        if not series:
+            raise ParameterError("Bars without a series show nothing.", fix='give at least one Series("name", values).')
         for one in series:
             inputs.same_length(len(labels), len(one.values), names=("labels", "values"))
         _set(self, labels=labels, series=series, caption=wording.clean(self.caption, name="caption"))

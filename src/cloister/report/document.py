@@ -44,6 +44,15 @@ class Provenance:
         object.__setattr__(self, "software", wording.one_line(self.software, name="software"))
         object.__setattr__(self, "details", named_cells(self.details, name="details"))
 
+    @property
+    def moment(self) -> str:
+        """Return when the report was made, as people write it."""
+        return re.sub(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(:\d\d)?Z$", r"\1 \2 UTC", self.created)
+
+    def rows(self) -> tuple[tuple[str, Cell], ...]:
+        """Return everything as names with values."""
+        return (("Created", self.moment), ("Software", self.software), *self.details)
+
 
 @dataclass(frozen=True, slots=True)
 class Section:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import singledispatchmethod
 
 from cloister.errors import MissingExtraError
@@ -29,6 +29,7 @@ from cloister.report.blocks import (
     Text,
 )
 from cloister.report.chart_data import chart_table
+from cloister.report.inline import spans
 from cloister.report.markup import Markup, inline, joined, prose, tag
 from cloister.report.status import Status, Verdict
 
@@ -93,15 +94,14 @@ class Drawing:
     def _(self, block: Code) -> Markup:
         language = f"language-{'-'.join(block.language.split())}" if block.language else None
         content = tag("pre", tag("code", block.text, class_=language), tabindex="0")
-        caption = tag("figcaption", inline(block.caption)) if block.caption else Markup()
-        return tag("figure", caption, content, class_="code")
+        return tag("figure", _caption(block.caption), content, class_="code")
 
     @block.register
     def _(self, block: Checklist) -> Markup:
         return tag("ul", "\n", joined((_check(item) for item in block.items), "\n"), "\n", class_="checklist")
 
     def _chart(self, block: Chart) -> Markup:
-        caption = tag("figcaption", inline(block.caption)) if block.caption else Markup()
+        caption = _caption(block.caption)
         table = chart_table(block.figure, most=MOST_ROWS)
         numbers = table_html(table) if table is not None else tag("p", "The chart holds no numbers of its own.")
         try:
@@ -110,7 +110,8 @@ class Drawing:
             title = tag("p", block.figure.title, class_="chart-title")
             hint = tag("p", "The picture needs the extra ", tag("code", "plot"), ": ", tag("code", error.fix))
             return tag("figure", title, hint, numbers, caption, class_="chart")
-        shown = tag("div", picture, class_="picture", role="img", aria_label=block.figure.title or "Chart")
+        label = block.figure.title or "Chart"
+        shown = tag("div", picture, class_="picture", role="img", aria_label=label, tabindex="0")
         details = tag("details", tag("summary", "The numbers of this chart"), numbers)
         return tag("figure", shown, caption, details, class_="chart")
 
@@ -127,16 +128,15 @@ def figures_html(figures: Sequence[KeyFigure]) -> Markup:
 
 
 def table_html(table: TableBlock) -> Markup:
-    """Return a table that scrolls by itself where it is too wide."""
-    caption = tag("caption", inline(table.caption)) if table.caption else Markup()
-    head = tag(
-        "tr", *(tag("th", name, scope="col", class_=a) for name, a in zip(table.columns, table.align, strict=True))
-    )
+    """Return a table that scrolls by itself where it is too wide, under a caption that stays."""
+    headings = zip(table.columns, table.align, strict=True)
+    head = tag("tr", *(tag("th", name, scope="col", class_=side) for name, side in headings))
     rows = [_row(row, table.align) for row in table.rows]
     nothing = tag("tr", tag("td", "No rows.", colspan=len(table.columns)))
-    body = tag("tbody", "\n", joined(rows or [nothing], "\n"), "\n")
-    content = tag("table", caption, tag("thead", head), "\n", body)
-    return tag("div", content, class_="scroll", tabindex="0", role="region", aria_label=table.caption or "Table")
+    content = tag("table", tag("thead", head), "\n", tag("tbody", "\n", joined(rows or [nothing], "\n"), "\n"))
+    label = "".join(part for _, part in spans(table.caption)) or "Table"
+    scroll = tag("div", content, class_="scroll", tabindex="0", role="region", aria_label=label)
+    return tag("figure", _caption(table.caption), scroll, class_="table")
 
 
 def cell_html(value: Cell) -> Markup:
@@ -174,12 +174,8 @@ def _check(item: Check) -> Markup:
 
 def _bars(block: Bars) -> Markup:
     caption = tag("caption", inline(block.caption)) if block.caption else Markup()
-    names = [
-        "",
-        *([] if len(block.series) == 1 else ["Series"]),
-        "Bar",
-        block.series[0].name if len(block.series) == 1 else "Value",
-    ]
+    several = len(block.series) > 1
+    names = ("Label", "Series", "Bar", "Value") if several else ("Label", "Bar", *(one.name for one in block.series))
     head = tag("tr", *(tag("th", name, scope="col") for name in names))
     groups = (
         tag("tbody", "\n", joined(_bar_rows(block, position), "\n"), "\n") for position in range(len(block.labels))
@@ -187,23 +183,17 @@ def _bars(block: Bars) -> Markup:
     return tag("table", caption, tag("thead", head, class_="unseen"), "\n", joined(groups, "\n"), class_="bars")
 
 
-def _bar_rows(block: Bars, position: int) -> list[Markup]:
-    rows = []
+def _bar_rows(block: Bars, position: int) -> Iterator[Markup]:
+    count = len(block.series)
+    label = tag("th", block.labels[position], scope="row" if count == 1 else "rowgroup", rowspan=count)
     for rank, series in enumerate(block.series):
-        label = (
-            tag(
-                "th",
-                block.labels[position],
-                scope="rowgroup" if len(block.series) > 1 else "row",
-                rowspan=len(block.series),
-            )
-            if rank == 0
-            else Markup()
+        yield tag(
+            "tr",
+            label if rank == 0 else Markup(),
+            tag("td", series.name, class_="series") if count > 1 else Markup(),
+            tag("td", _bar(block, series, position, rank), class_="bar"),
+            tag("td", block.read(series, position), class_="right"),
         )
-        name = tag("td", series.name, class_="series") if len(block.series) > 1 else Markup()
-        number = tag("td", block.read(series, position), class_="right")
-        rows.append(tag("tr", label, name, tag("td", _bar(block, series, position, rank), class_="bar"), number))
-    return rows
 
 
 def _bar(block: Bars, series: Series, position: int, rank: int) -> Markup:
@@ -211,6 +201,10 @@ def _bar(block: Bars, series: Series, position: int, rank: int) -> Markup:
     track = tag("rect", class_="track", width="100%", height="100%", rx="2")
     filled = tag("rect", class_=f"filled-{rank % 4 + 1}", width=f"{100 * value / full:.2f}%", height="100%", rx="2")
     return tag("svg", track, filled, width="100%", height="10", aria_hidden="true", focusable="false")
+
+
+def _caption(text: str) -> Markup:
+    return tag("figcaption", inline(text)) if text else Markup()
 
 
 def _sign(status: Status) -> Markup:

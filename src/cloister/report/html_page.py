@@ -9,7 +9,6 @@ import base64
 import functools
 import hashlib
 import importlib.resources
-import re
 from typing import TYPE_CHECKING
 
 from cloister.report.blocks import Facts
@@ -70,7 +69,7 @@ def _cover(report: Report) -> Markup:
         parts.append(tag("div", prose(report.summary), class_="summary"))
     if report.figures:
         parts.append(figures_html(report.figures))
-    made = f"Made with {report.provenance.software} on {_readable(report.provenance.created)}"
+    made = f"{report.provenance.software} · {report.provenance.moment}"
     return tag("header", joined([*parts, tag("p", made, class_="made")], "\n"), class_="cover")
 
 
@@ -100,12 +99,6 @@ def _depth(entry: Entry) -> str:
     return f"level-{entry.section.level}"
 
 
-def _readable(created: str) -> str:
-    """Return an ISO moment as people write it."""
-    return re.sub(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(:\d\d)?Z$", r"\1 at \2 UTC", created)
-
-
 def _footer(provenance: Provenance) -> Markup:
-    rows = (("Created", provenance.created), ("Software", provenance.software), *provenance.details)
-    facts = Drawing().block(Facts(rows))
+    facts = Drawing().block(Facts(provenance.rows()))
     return tag("footer", tag("h2", "Provenance"), facts, id="provenance")

@@ -45,7 +45,7 @@ _WRAPS = {"": "{}", "strong": "**{}**", "emphasis": "*{}*"}
 
 def page(report: Report) -> str:
     """Return a report as Markdown."""
-    parts = [f"# {escaped(report.title)}", escaped(report.subtitle)]
+    parts = [f"# {escaped(report.title)}", _line(escaped(report.subtitle))]
     if report.verdict is not None:
         parts.append(f"**{_verdict(report.verdict)}**")
     parts.append(_prose(report.summary))
@@ -54,9 +54,8 @@ def page(report: Report) -> str:
     for section, number, _ in outline(report.sections):
         parts.append(f"{'#' * (section.level + 1)} {number}. {escaped(section.title)}")
         parts += map(block_markdown, section.blocks)
-    made = report.provenance
-    rows = (("Created", made.created), ("Software", made.software), *made.details)
-    return "\n\n".join(part for part in (*parts, "## Provenance", _facts(rows)) if part) + "\n"
+    parts += ("## Provenance", _facts(report.provenance.rows()))
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -67,8 +66,7 @@ def escaped(text: str) -> str:
     """
     line = " ".join(text.split())
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    line = re.sub(r"([\\`*_{}\[\]#|~$])", r"\\\1", line)
-    return re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", line)
+    return re.sub(r"([\\`*_{}\[\]#|~$])", r"\\\1", line)
 
 
 @singledispatch
@@ -84,7 +82,7 @@ def _(block: Text) -> str:
 
 @block_markdown.register
 def _(block: Bullets) -> str:
-    return "\n".join(f"- {_inline(item)}" for item in block.items)
+    return "\n".join(f"- {_line(_inline(item))}" for item in block.items)
 
 
 @block_markdown.register
@@ -107,7 +105,7 @@ def _(block: TableBlock) -> str:
 def _(block: Chart) -> str:
     table = chart_table(block.figure, most=MOST_ROWS)
     numbers = block_markdown(table) if table is not None else "The chart holds no numbers of its own."
-    parts = (f"**{escaped(block.figure.title)}**" if block.figure.title else "", numbers, _inline(block.caption))
+    parts = (f"**{escaped(block.figure.title)}**" if block.figure.title else "", numbers, _prose(block.caption))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -129,8 +127,8 @@ def _(block: Panels) -> str:
 
 @block_markdown.register
 def _(block: Notice) -> str:
-    parts = [f"**{escaped(block.title)}**", *map(_inline, paragraphs(block.text))]
-    return "\n>\n".join(f"> {part}" for part in parts)
+    parts = [f"**{escaped(block.title)}**", _prose(block.text)]
+    return "\n".join(f"> {line}".rstrip() for line in "\n\n".join(parts).split("\n"))
 
 
 @block_markdown.register
@@ -146,7 +144,12 @@ def _(block: Checklist) -> str:
 
 
 def _prose(text: str) -> str:
-    return "\n\n".join(map(_inline, paragraphs(text)))
+    return "\n\n".join(_line(_inline(part)) for part in paragraphs(text))
+
+
+def _line(text: str) -> str:
+    """Return a line whose beginning is no list, rule or underline."""
+    return re.sub(r"^(\d{1,9}(?=[.)](?:\s|$))|(?=[-+](?:\s|$|-)|=))(.)", r"\1\\\2", text)
 
 
 def _inline(text: str) -> str:
@@ -202,7 +205,7 @@ def _check(item: Check) -> str:
 
 
 def _captioned(content: str, caption: str) -> str:
-    return f"{content}\n\n{_inline(caption)}" if caption else content
+    return f"{_prose(caption)}\n\n{content}" if caption else content
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], align: Sequence[str]) -> str:
