@@ -20,11 +20,16 @@ def _tooltips(part: object) -> Iterator[dict[str, str]]:
     if isinstance(part, dict):
         shown = part.get("tooltip")
         if isinstance(shown, list) and all(isinstance(item, dict) and "field" in item for item in shown):
-            yield {str(item["field"]): str(item.get("title") or item["field"]) for item in shown}
+            yield {str(item["field"]): _title(item) for item in shown}
         part = list(part.values())
     if isinstance(part, list):
         for child in part:
             yield from _tooltips(child)
+
+
+def _title(item: dict[str, Any]) -> str:
+    """Return the title of a field; a backslash in it is doubled for Vega-Lite, see `style.tooltip`."""
+    return str(item.get("title") or item["field"]).replace(r"\\", "\\")
 
 
 def _readable(value: object) -> object:
