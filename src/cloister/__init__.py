@@ -72,7 +72,7 @@ _HOMES = {
     "cloister.errors": ("CloisterError", "CloisterWarning"),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
-_PACKAGES = ("accounting", "anonymize", "attacks", "data", "mechanisms", "plotting", "queries", "testing")
+_PACKAGES = ("accounting", "anonymize", "attacks", "data", "mechanisms", "plotting", "queries", "report", "testing")
 
 __all__ = ["__version__", *_WHERE, *_PACKAGES]  # noqa: PLE0604  # names come from the table above
 

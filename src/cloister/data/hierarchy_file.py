@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cloister.data.files import read_text, write_text
+from cloister.core.files import write_text
+from cloister.data.files import read_text
 from cloister.errors import HierarchyError
 
 _FORM = 'write one row per value with semicolons between the cells, such as "39;30-39;*".'

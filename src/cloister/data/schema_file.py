@@ -18,8 +18,9 @@ from typing import Any
 
 import yaml
 
+from cloister.core.files import write_text
 from cloister.data.columns import Bounds, Column, Kind, Missing, Role, clean_moment
-from cloister.data.files import read_text, write_text
+from cloister.data.files import read_text
 from cloister.data.hierarchy import Hierarchy
 from cloister.data.values import text_of_number
 from cloister.errors import CloisterError, SchemaError, did_you_mean

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from cloister.data.files import write_with
+from cloister.core.files import write_with
 from cloister.errors import DataError
 
 __all__ = ["check_ending", "write_rows"]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cloister.errors import MissingExtraError, ParameterError, ParameterTypeError, did_you_mean
+from cloister.plotting.readout import table_of
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -76,10 +77,23 @@ class Figure:
             raise _missing() from None
         return alt.Chart.from_dict(self.to_dict())
 
-    def to_svg(self) -> str:
-        """Return the chart as SVG, safe to put on a page beside others."""
+    def to_svg(self, *, owner: str = "") -> str:
+        """Return the chart as SVG, safe to put on a page beside others.
+
+        Args:
+            owner: what the ids in the picture begin with; a page that shows the same chart twice gives each its own.
+        """
         svg = _drawn(lambda draw: draw.vegalite_to_svg(self.specification, allowed_base_urls=[]))
-        return _with_own_ids(svg, owner=sha256(self.specification.encode()).hexdigest()[:12])
+        return _with_own_ids(svg, owner=owner or f"c{sha256(self.specification.encode()).hexdigest()[:12]}")
+
+    def to_table(self) -> tuple[tuple[str, ...], tuple[tuple[object, ...], ...]]:
+        """Return the headings and rows of the numbers that are drawn, for somebody who does not see the picture.
+
+        >>> from cloister.plotting import bars_with_errors
+        >>> bars_with_errors(["north", "south"], [120, 95], [12, 12], title="Visits", x="Region", y="Visits").to_table()
+        (('Region', 'Visits'), (('north', '120 ± 12'), ('south', '95 ± 12')))
+        """
+        return table_of(self.to_dict())
 
     def to_png(self) -> bytes:
         """Return the chart as PNG, at twice its size in pixels so that it stays sharp."""
@@ -162,5 +176,5 @@ def _missing() -> MissingExtraError:
 def _with_own_ids(svg: str, *, owner: str) -> str:
     """Return the picture with ids of its own, the same each time: plain ones are numbered anew in every process."""
     found = dict.fromkeys(re.findall(r'<[^<>]* id="(\w+)"', svg))
-    own = {name: f"c{owner}-{position}" for position, name in enumerate(found)}
+    own = {name: f"{owner}-{position}" for position, name in enumerate(found)}
     return re.sub(r'(\bid="|\burl\(#)(\w+)', lambda match: match[1] + own.get(match[2], match[2]), svg)

@@ -149,8 +149,13 @@ def ends(rows: Sequence[Spec]) -> list[float]:
 
 
 def tooltip(**titles: str) -> list[Spec]:
-    """Return what an interactive viewer shows for a mark: fields with their titles."""
-    return [{"field": field, "type": "nominal", "title": title or field} for field, title in titles.items()]
+    """Return what an interactive viewer shows for a mark: fields with their titles.
+
+    Vega-Lite puts these titles into an expression and escapes quotes alone: a backslash or a new line in a title would
+    break the chart.
+    """
+    shown = {field: " ".join(title.split()).replace("\\", r"\\") for field, title in titles.items()}
+    return [{"field": field, "type": "nominal", "title": title or field} for field, title in shown.items()]
 
 
 def not_too_many(count: int, *, what: str, most: int = MOST_MARKS) -> None:

@@ -22,9 +22,10 @@ from typing import Any
 
 from cloister.anonymize.operations.base import Context, Operation, opened_table, operations, restated
 from cloister.anonymize.operations.log import StepLog
+from cloister.core.files import write_text
 from cloister.core.guarantees import Caveat
 from cloister.core.random import RandomState, caveats_of, random_source
-from cloister.data.files import read_text, write_text
+from cloister.data.files import read_text
 from cloister.data.schema_file import dump_yaml, load_yaml
 from cloister.data.sources import open_table
 from cloister.data.table import Table

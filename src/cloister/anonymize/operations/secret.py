@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cloister.core.files import write_text
 from cloister.core.random import random_source
-from cloister.data.files import write_text
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SourceNotFoundError
 
 _SHORTEST = 32

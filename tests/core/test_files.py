@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from cloister.core.files import write_text
+from cloister.errors import DataError
+
+
+def test_a_new_file_is_for_its_owner(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "Zürich\n", overwrite=False)
+    assert (tmp_path / "a.txt").read_bytes() == "Zürich\n".encode()
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o600
+
+
+def test_a_replaced_file_keeps_its_rights(tmp_path: Path) -> None:
+    place = tmp_path / "a.txt"
+    place.write_text("old", "utf-8")
+    place.chmod(0o644)
+    with pytest.raises(DataError, match="Fix: choose another name, or say overwrite=True"):
+        write_text(place, "new", overwrite=False)
+    assert place.read_text("utf-8") == "old"
+    write_text(str(place), "new", overwrite=True)
+    assert place.read_text("utf-8") == "new"
+    assert stat.S_IMODE(place.stat().st_mode) == 0o644
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for place in (tmp_path / "folder", tmp_path / "none" / "a.txt"):
+        with pytest.raises(DataError, match="Fix: choose a folder you may write to"):
+            write_text(place, "text", overwrite=True)
+    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("old", "utf-8")
+
+    def full(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(DataError, match="the system refused"):
+        write_text(tmp_path / "a.txt", "new", overwrite=True)
+    assert [path.read_text("utf-8") for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_text_that_is_no_text_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        write_text(tmp_path / "a.txt", "\ud800", overwrite=True)
+    assert list(tmp_path.iterdir()) == []
