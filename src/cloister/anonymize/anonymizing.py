@@ -36,7 +36,7 @@ __all__ = ["anonymize"]
 def anonymize(
     table: Table,
     *,
-    models: Sequence[Guarantee],
+    models: Sequence[Guarantee | Mapping[str, Any]],
     algorithm: str = "optimal",
     suppression_limit: object = 0,
     quasi_identifiers: Sequence[str] | None = None,
@@ -52,7 +52,8 @@ def anonymize(
 
     Args:
         table: the table, with a schema that gives each column a role.
-        models: what the release must satisfy, such as ``[KAnonymity(k=5), LDiversity("disease", l=3)]``.
+        models: what the release must satisfy, such as ``[KAnonymity(k=5), LDiversity("disease", l=3)]``; settings such
+            as ``{"k": 5}`` do as well.
         algorithm: ``optimal``, ``mondrian``, ``top_down``, ``clustering`` or ``mdav``.
         suppression_limit: the share of rows that may be left out, from 0 to 1.
         quasi_identifiers: the columns that others may know, instead of those of the schema.
@@ -89,7 +90,7 @@ def anonymize(
     )
     check_satisfiable(task.cells, checks)
     outcome = entry.load(algorithm)(task)
-    return _released(table, roles, task, outcome, algorithm)
+    return _released(table, roles, task, outcome, algorithm=algorithm, weights=weights)
 
 
 def _counted(
@@ -140,7 +141,15 @@ def check_satisfiable(cells: Cells, checks: Sequence[Check]) -> None:
             )
 
 
-def _released(table: Table, roles: Roles, task: Task, outcome: Outcome, algorithm: str) -> Release:
+def _released(
+    table: Table,
+    roles: Roles,
+    task: Task,
+    outcome: Outcome,
+    *,
+    algorithm: str,
+    weights: Mapping[str, object] | None,
+) -> Release:
     partition = settled(outcome.partition, task.checks, values=outcome.values, allowed=task.allowed)
     regions = Regions(partition=partition, values=outcome.values)
     drop = roles.identifiers
@@ -156,6 +165,7 @@ def _released(table: Table, roles: Roles, task: Task, outcome: Outcome, algorith
         suppression_limit=task.suppression_limit,
         loss_name=task.loss,
         options=dict(task.options),
+        weights={} if weights is None else _checked_weights(weights, roles),
         notes=outcome.notes,
         facts=dict(outcome.facts),
     )

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from cloister.anonymize.models import Check, Classes, classes_of
+from cloister.anonymize.models import Check, Classes, classes_of, settings_of
+from cloister.anonymize.operations.recipe import Recipe
 from cloister.anonymize.partition import Partition
 from cloister.anonymize.pitfalls import Pitfall, find_pitfalls
 from cloister.anonymize.regions import Regions
@@ -32,6 +33,7 @@ class Release(Result):
         suppression_limit: the share of rows that could have been left out.
         loss_name: the loss that was minimized.
         options: what else the algorithm was told.
+        weights: how much the precision of columns mattered, where it was said.
         notes: what a reader should know about how it was made.
         facts: numbers about the search.
     """
@@ -47,6 +49,7 @@ class Release(Result):
     suppression_limit: Fraction
     loss_name: str
     options: Mapping[str, Any]
+    weights: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -89,6 +92,26 @@ class Release(Result):
             "facts": dict(self.facts),
             "pitfalls": [pitfall.to_dict() for pitfall in self.pitfalls],
         }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return what `cloister.anonymize` must be told to make the same release again, JSON-ready."""
+        chosen: dict[str, Any] = {
+            "models": [settings_of(check.model) for check in self.checks],
+            "algorithm": self.algorithm,
+            "suppression_limit": float(self.suppression_limit),
+            "quasi_identifiers": list(self.roles.quasi),
+            "sensitive": list(self.roles.sensitive),
+            "values": str(self.regions.values),
+            "loss": self.loss_name,
+            **self.options,
+        }
+        return chosen | ({"weights": dict(self.weights)} if self.weights else {})
+
+    @property
+    def recipe(self) -> Recipe:
+        """Return the recipe of one step that makes the same release again."""
+        return Recipe((), anonymize=self.settings)
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the protected table as CSV or Parquet, by the ending of the path; whole or not at all."""

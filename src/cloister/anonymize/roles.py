@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from cloister.anonymize.models import Check, check_of
+from cloister.anonymize.models import Check, check_of, model_from
 from cloister.core.guarantees import Guarantee, Syntactic, TCloseness
 from cloister.data.columns import BOUNDED, Column, Kind, Role
 from cloister.data.profile import StorageType
@@ -134,18 +135,18 @@ def _names(names: Sequence[str] | None, table: Table, option: str) -> tuple[str,
     return tuple(names)
 
 
-def checks_for(models: Sequence[Guarantee], roles: Roles) -> tuple[Check, ...]:
+def checks_for(models: Sequence[Guarantee | Mapping[str, Any]], roles: Roles) -> tuple[Check, ...]:
     """Return the checks behind the models; k counts persons where the schema names the person.
 
     Raises:
         ParameterError: if there is no model.
         SchemaError: if a model is about a column that is not sensitive.
     """
-    if isinstance(models, Guarantee):
+    if isinstance(models, Guarantee | Mapping):
         models = [models]
     if not models:
         raise ParameterError("No model says what the release must satisfy.", fix="give models=[cl.KAnonymity(k=5)].")
-    checks = tuple(check_of(_counted(model, roles)) for model in models)
+    checks = tuple(check_of(_counted(model_from(model), roles)) for model in models)
     for check in checks:
         _check_attribute(check.attribute, roles)
         _check_scale(check.model, roles)

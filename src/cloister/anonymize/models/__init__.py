@@ -2,5 +2,17 @@
 
 from cloister.anonymize.models.checks import Check, all_hold, check_of
 from cloister.anonymize.models.classes import Classes, Histogram, classes_of, classes_of_cells, overall_counts
+from cloister.anonymize.models.settings import model_from, settings_of
 
-__all__ = ["Check", "Classes", "Histogram", "all_hold", "check_of", "classes_of", "classes_of_cells", "overall_counts"]
+__all__ = [
+    "Check",
+    "Classes",
+    "Histogram",
+    "all_hold",
+    "check_of",
+    "classes_of",
+    "classes_of_cells",
+    "model_from",
+    "overall_counts",
+    "settings_of",
+]

@@ -33,7 +33,21 @@ from cloister.errors import CloisterError, ParameterError, ParameterTypeError, S
 
 VERSION = "cloister.recipe/1"
 _KEYS = ("schema", "operations", "anonymize")
-_STEP_KEYS = ("models", "algorithm", "suppression_limit", "weights")
+_STEP_KEYS = (
+    "models",
+    "algorithm",
+    "suppression_limit",
+    "quasi_identifiers",
+    "sensitive",
+    "values",
+    "loss",
+    "weights",
+    "search",
+    "node_limit",
+    "recoding",
+    "mode",
+    "score",
+)
 _EXAMPLE = "write for example\n  operations:\n    - {operation: drop_column, columns: [name]}"
 _HEADER = "# What is done to the table, step by step. Keys are named, never written.\n"
 
