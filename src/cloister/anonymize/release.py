@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cloister.anonymize.models import Check, Classes, classes_of, settings_of
 from cloister.anonymize.operations.recipe import Recipe
@@ -17,6 +17,14 @@ from cloister.anonymize.regions import Regions
 from cloister.anonymize.roles import Roles
 from cloister.core.result import Result
 from cloister.data.table import Table
+from cloister.errors import InternalError
+
+if TYPE_CHECKING:
+    from cloister.anonymize.assessment import Assessment
+    from cloister.anonymize.risk.measuring import Risk
+    from cloister.anonymize.utility.losses import Losses
+    from cloister.plotting import Figure
+    from cloister.report import Report
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,6 +75,49 @@ class Release(Result):
     def pitfalls(self) -> tuple[Pitfall, ...]:
         """Return what the release may still give away."""
         return find_pitfalls(self)
+
+    @cached_property
+    def assessment(self) -> Assessment:
+        """Return everything measured about the release, beside its original."""
+        from cloister.anonymize.assessing import assess
+
+        return assess(self)
+
+    @property
+    def risk(self) -> Risk:
+        """Return what the release gives away."""
+        return self.assessment.risk
+
+    @property
+    def loss(self) -> Losses:
+        """Return how much less the release says than its original."""
+        utility = self.assessment.utility
+        if utility is None:
+            raise InternalError("a release was measured without its original.")
+        return utility.losses
+
+    @property
+    def original_with_roles(self) -> Table:
+        """Return the original under the roles that the release was made with."""
+        return self.original.with_schema(self.roles.schema)
+
+    def plot(self) -> Figure:
+        """Return a chart of what the release gives away."""
+        return self.assessment.plot()
+
+    def report(self, path: str | Path | None = None, *, title: str = "Release of a protected table") -> Report:
+        """Return the report; with a path that ends in .html, .md or .json it is written there as well."""
+        from cloister.anonymize.reporting import report_of
+
+        report = report_of(self, title=title)
+        if path is not None:
+            report.write(path)
+        return report
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        warnings = tuple(("mind", str(pitfall)) for pitfall in self.pitfalls)
+        return (("release", str(self)), *self.assessment.summary(), *warnings)
 
     @property
     def suppressed(self) -> int:

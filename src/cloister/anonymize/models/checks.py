@@ -44,6 +44,8 @@ class Check(ABC):
     needs_overall: ClassVar[bool] = False
     """Whether it compares with the whole released table, which suppression changes."""
     needs_population: ClassVar[bool] = False
+    more_is_safer: ClassVar[bool] = True
+    """Whether a class is the safer the more it attains."""
     symbol: ClassVar[str] = "k"
     """The number of the model that says how strict it is."""
     is_hereditary: ClassVar[bool] = False
@@ -102,6 +104,7 @@ class _PopulationSizes(_Sizes):
 
 class _Presence(Check):
     symbol = "delta_max"
+    more_is_safer = False
     needs_population = True
 
     @property
@@ -160,6 +163,7 @@ class _Entropy(Check):
 
 class _Recursive(Check):
     symbol = "c"
+    more_is_safer = False
 
     def holds(self, classes: Classes) -> Truths:
         largest, tail = self._parts(classes)
@@ -187,6 +191,7 @@ class _Recursive(Check):
 
 class _Closeness(Check):
     symbol = "t"
+    more_is_safer = False
     needs_overall = True
 
     def holds(self, classes: Classes) -> Truths:
@@ -212,6 +217,7 @@ _DISTANCES = {
 
 class _AlphaK(Check):
     symbol = "alpha"
+    more_is_safer = False
 
     def holds(self, classes: Classes) -> Truths:
         histogram = self._histogram(classes)
@@ -241,6 +247,7 @@ class _Sensitivity(Check):
 
 class _Likeness(Check):
     symbol = "beta"
+    more_is_safer = False
     needs_overall = True
 
     def holds(self, classes: Classes) -> Truths:

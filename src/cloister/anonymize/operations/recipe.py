@@ -173,8 +173,11 @@ class Recipe:
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a recipe file that `read` gives back equal; keys are named, never written."""
-        data = self.to_dict(folder=Path(path).absolute().parent)
-        write_text(path, _HEADER + dump_yaml(data), overwrite=overwrite)
+        write_text(path, self.to_yaml(folder=Path(path).absolute().parent), overwrite=overwrite)
+
+    def to_yaml(self, *, folder: Path | None = None) -> str:
+        """Return the text of the recipe file; names of other files count from the folder."""
+        return _HEADER + dump_yaml(self.to_dict(folder=folder))
 
     @classmethod
     def from_dict(cls, data: Any, *, folder: Path | None = None) -> Recipe:  # from outside, hence anything
