@@ -56,7 +56,11 @@ def _strongest_tree(
 
 
 def _information(
-    first: NDArray[np.int64], second: NDArray[np.int64], first_sums: Array, second_sums: Array, counts: NDArray[np.int64]
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    first_sums: Array,
+    second_sums: Array,
+    counts: NDArray[np.int64],
 ) -> float:
     """Return the mutual information of two columns, less what chance alone would show (Miller 1955)."""
     total = float(counts.sum())
