@@ -1,8 +1,8 @@
 """How near to the truth a sample's estimate of the population's uniqueness comes.
 
-The truth is the share of a made-up population's persons who have a combination of attributes of their own, counted. Each
-figure is a mean over random samples; the error is the mean distance from the truth. ARX does not run here: its rule is
-applied to the published estimates, programmed from the papers.
+The truth is the share of a made-up population's persons who have a combination of attributes of their own, counted.
+Each figure is a mean over random samples; the error is the mean distance from the truth. ARX does not run here: its
+rule is applied to the published estimates, programmed from the papers.
 """
 
 from __future__ import annotations

@@ -7,13 +7,15 @@ protects anything, and nothing here is private: results are for the custodian.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from cloister.anonymize.assessment import NOT_PROTECTED, Assessment
+from cloister.anonymize.release import Release
 from cloister.anonymize.risk import reading
 from cloister.anonymize.risk.measuring import measure_risk
-from cloister.anonymize.utility.comparing import compare
-from cloister.core.guarantees import Guarantee
+from cloister.anonymize.utility.comparing import compare_release, compare_tables
+from cloister.anonymize.utility.measuring import measure_utility
 from cloister.core.validation import check_count, check_probability
 from cloister.data.columns import Role
 from cloister.data.schema import Schema
@@ -50,20 +52,20 @@ def assess(
         SchemaError: if nothing says which columns are quasi-identifiers.
         DataError: if the table has no rows.
     """
-    opened, original, guarantee = _opened(table, original)
-    schema = _described(opened, original, quasi_identifiers, sensitive)
+    opened, release = _opened(table)
+    before = release.original if release is not None and original is None else original
+    schema = _described(opened, release, before, quasi_identifiers, sensitive)
     cells = reading.read_released(opened, schema)
     kept = reading.kept_cells(cells)
     classes = reading.released_classes(cells, kept)
-    suppressed = int(cells.weights[~kept].sum())
     fitting = None
     if isinstance(population, Table):
         fitting = reading.fitting_people(population, schema, cells, kept)
     risk = measure_risk(
         classes,
         codes=cells.codes[kept],
-        unit=schema.subject or "row",
-        suppressed=suppressed,
+        unit="row" if cells.record_subjects is None else str(schema.subject),
+        suppressed=int(cells.weights[~kept].sum()),
         population_size=None if population is None or fitting is not None else _size(population),
         fitting=fitting,
         k_all_columns=reading.k_of_all_columns(opened, schema, k=int(classes.rows.min())),
@@ -71,16 +73,22 @@ def assess(
         k=check_count(k, name="k", at_least=1),
         confidence=confidence,
     )
-    utility = None if original is None else compare(cells, kept, original=original, schema=schema, k=risk.models.k)
-    return Assessment(risk=risk, utility=utility, guarantee=guarantee)
+    if release is not None and release.partition.cells.record_subjects is not None:
+        persons = int(release.classes.persons.min())
+        risk = replace(risk, models=replace(risk.models, k_persons=persons))
+    utility = None
+    if release is not None and original is None:
+        utility = measure_utility(compare_release(release.regions, cells, kept), k=risk.models.k)
+    elif before is not None:
+        utility = measure_utility(compare_tables(opened, cells, kept, original=before, schema=schema), k=risk.models.k)
+    return Assessment(risk=risk, utility=utility, guarantee=NOT_PROTECTED if release is None else release.guarantee)
 
 
-def _opened(table: Any, original: Table | None) -> tuple[Table, Table | None, Guarantee]:
+def _opened(table: Any) -> tuple[Table, Release | None]:
+    if isinstance(table, Release):
+        return table.table, table
     if isinstance(table, Table):
-        return table, original, NOT_PROTECTED
-    released = getattr(table, "table", None)
-    if isinstance(released, Table):
-        return released, original or getattr(table, "original", None), table.guarantee
+        return table, None
     raise ParameterTypeError(
         f"This is neither an open table nor a release but of type {type(table).__name__}.",
         fix="open it first: assess(cloister.open_table(...)).",
@@ -88,11 +96,17 @@ def _opened(table: Any, original: Table | None) -> tuple[Table, Table | None, Gu
 
 
 def _described(
-    table: Table, original: Table | None, quasi: Sequence[str] | None, sensitive: Sequence[str] | None
+    table: Table,
+    release: Release | None,
+    original: Table | None,
+    quasi: Sequence[str] | None,
+    sensitive: Sequence[str] | None,
 ) -> Schema:
     stated = table.schema
     if original is not None and original.schema is not None:
         stated = original.schema
+    if release is not None:
+        stated = release.roles.schema
     schema = reading.described(table, stated, quasi=quasi, sensitive=sensitive)
     if not schema.with_roles(Role.QUASI):
         raise SchemaError(

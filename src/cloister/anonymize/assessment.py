@@ -49,7 +49,10 @@ class Assessment(Result):
         found, models = self.risk.reidentification, self.risk.models
         rows = [
             ("attacker knows", ", ".join(self.risk.quasi_identifiers)),
-            ("rows and classes", f"{found.rows:,} rows in {found.classes:,} classes, {self.risk.suppressed:,} suppressed"),
+            (
+                "rows and classes",
+                f"{found.rows:,} rows in {found.classes:,} classes, {self.risk.suppressed:,} suppressed",
+            ),
             ("k-anonymity", _k_text(self.risk)),
             ("unique rows", f"{found.unique:,} ({percent(found.unique_share)})"),
             ("rows at risk", f"{percent(found.at_risk)} above a risk of {percent(found.threshold)}"),
@@ -95,12 +98,15 @@ class Assessment(Result):
 
 def _sensitive_rows(told: Disclosure, attained: AttainedValues) -> list[tuple[str, str]]:
     guess = f"right in {percent(told.posterior_average)} of rows (before: {percent(told.prior)})"
+    models = (
+        f"l = {attained.distinct} distinct, {attained.frequency:.3g} frequency, {attained.entropy:.3g} entropy; "
+        f"t = {attained.equal:.3g}"
+    )
     return [
         (told.attribute, f"certain for {percent(told.homogeneous)} of rows; the best guess is {guess}"),
         (
             f"{told.attribute}: models",
-            f"l = {attained.distinct} distinct, {attained.frequency:.3g} frequency, {attained.entropy:.3g} entropy; "
-            f"t = {attained.equal:.3g}",
+            models,
         ),
     ]
 
@@ -110,7 +116,7 @@ def _k_text(risk: Risk) -> str:
     text = f"{models.k:,} rows"
     if models.k_persons is not None:
         text += f", {models.k_persons:,} persons"
-    if models.k_all_columns is not None:
+    if models.k_all_columns not in (None, models.k):
         text += f"; {models.k_all_columns:,} if all columns that are not sensitive are known"
     return text if models.k_map is None else f"{text}; {models.k_map:,} people of the population"
 

@@ -1,4 +1,4 @@
-"""Reading released cells back: which raw values a label such as ``[30, 35)``, ``{Paris, Rome}``, ``130**`` or ``*`` allows.
+"""Reading released cells back: which raw values a label such as ``[30, 35)``, ``{Paris, Rome}`` or ``130**`` allows.
 
 Labels are looked up in the column's hierarchy first; then they are read as sets, intervals and masked texts. A number
 that is no raw value (a mean) is a point: it allows the nearest raw value and loses nothing by the LM measure.

@@ -54,7 +54,7 @@ class AttainedValues:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values; an infinite number is written as None."""
-        recursive = {str(l): (c if math.isfinite(c) else None) for l, c in self.recursive.items()}
+        recursive = {str(size): (c if math.isfinite(c) else None) for size, c in self.recursive.items()}
         return {**asdict(self), "recursive": recursive}
 
 
@@ -112,7 +112,9 @@ def attained_values(classes: Classes, name: str, histogram: Histogram) -> Attain
         distinct=int(histogram.distinct.min()),
         frequency=_worst(check_of(LDiversity(name, l=1, kind="frequency")), known),
         entropy=_worst(check_of(LDiversity(name, l=1, kind="entropy")), known),
-        recursive={l: _most(check_of(LDiversity(name, l=l, kind="recursive", c=1)), known) for l in _RECURSIVE},
+        recursive={
+            size: _most(check_of(LDiversity(name, l=size, kind="recursive", c=1)), known) for size in _RECURSIVE
+        },
         equal=_most(check_of(TCloseness(name, t=0, kind="equal")), known),
         kl=_most(check_of(TCloseness(name, t=0, kind="kl")), known),
         ordered=_most(check_of(TCloseness(name, t=0, kind="ordered")), known) if attribute.is_ordered else None,

@@ -139,7 +139,9 @@ def _matching(members: list[NDArray[np.bool_]], codes: NDArray[np.int32], people
 def _matching_exactly(members: list[NDArray[np.bool_]], codes: NDArray[np.int32], people: Cells) -> NDArray[np.int64]:
     """Return the people with exactly the values of each class, all of whose labels are raw values."""
     sizes = [member.shape[1] for member in members]
-    leaf = [np.where(member.any(axis=1), member.argmax(axis=1), size) for member, size in zip(members, sizes, strict=True)]
+    leaf = [
+        np.where(member.any(axis=1), member.argmax(axis=1), size) for member, size in zip(members, sizes, strict=True)
+    ]
     wanted = np.column_stack([found[codes[:, place]] for place, found in enumerate(leaf)])
     both = np.vstack([people.codes, wanted.astype(np.int32)])
     _, _, group = grouped(both, tuple(size + 1 for size in sizes))

@@ -93,7 +93,7 @@ def measure_reidentification(
         unique=int((sizes == 1).sum()),
         k=k,
         below_k=_share(sizes, sizes < k),
-        marketer=average if journalist[1] is None else journalist[1],
+        marketer=average,
         journalist_max=journalist[0],
         journalist_average=journalist[1],
         journalist_basis=journalist[2],

@@ -1,8 +1,8 @@
 """The eighteen identifiers of the HIPAA safe harbor (45 CFR 164.514(b)(2)), as a checklist for a person.
 
-Columns are judged by name, kind and stated precision, never by reading every cell: an identifier in a free text, or in a
-column with a name that says nothing, is not found. "Not found" is no finding of absence, and the rule's last condition
-(no actual knowledge that the rest could identify somebody) cannot be checked by a program.
+Columns are judged by name, kind and stated precision, never by reading every cell: an identifier in a free text, or in
+a column with a name that says nothing, is not found. "Not found" is no finding of absence, and the rule's last
+condition (no actual knowledge that the rest could identify somebody) cannot be checked by a program.
 """
 
 from __future__ import annotations
@@ -70,9 +70,7 @@ def safe_harbor(schema: Schema) -> tuple[SafeHarborItem, ...]:
 def _item(number: int, rule: _Rule, schema: Schema) -> SafeHarborItem:
     named = tuple(name for name in schema if re.search(rule.words, _plain(name)))
     if named:
-        return SafeHarborItem(
-            number=number, what=rule.what, finding=Finding.FOUND, columns=named, advice=rule.advice
-        )
+        return SafeHarborItem(number=number, what=rule.what, finding=Finding.FOUND, columns=named, advice=rule.advice)
     concerned = tuple(name for name, column in schema.columns.items() if rule.concerns and rule.concerns(column))
     finding = Finding.LOOK if concerned else rule.otherwise
     return SafeHarborItem(
@@ -107,7 +105,8 @@ _RULES = (
     _Rule("names", r" (first|last|full|sur|given|family|maiden|middle) ?name | name | surname ", _DROP),
     _Rule(
         "places smaller than a state",
-        r" (address|street|city|town|county|parish|precinct|zip|postal|postcode|plz|geo(code)?|lat(itude)?|lon(gitude)?) | zip ?code ",
+        r" (address|street|city|town|county|parish|precinct|zip|postal|postcode|geo(code)?|lat(itude)?|lon(gitude)?) "
+        r"| zip ?code ",
         "keep the state; or the first three digits of a zip code, where more than 20,000 people share them, else 000.",
         _is_location,
     ),
@@ -121,8 +120,14 @@ _RULES = (
     _Rule("fax numbers", r" (tele)?fax ", _DROP),
     _Rule("e-mail addresses", r" e ?mail ", _DROP),
     _Rule("social security numbers", r" ssn | social security | national insurance ", _DROP),
-    _Rule("medical record numbers", r" mrn | medical record | patient (id|no|number|nr) | chart (id|no|number) ", _DROP),
-    _Rule("health plan beneficiary numbers", r" beneficiary | health plan | (insurance|member|policy) (id|no|number) ", _DROP),
+    _Rule(
+        "medical record numbers", r" mrn | medical record | patient (id|no|number|nr) | chart (id|no|number) ", _DROP
+    ),
+    _Rule(
+        "health plan beneficiary numbers",
+        r" beneficiary | health plan | (insurance|member|policy) (id|no|number) ",
+        _DROP,
+    ),
     _Rule("account numbers", r" account | iban | credit card | card (no|number) ", _DROP),
     _Rule("certificate and license numbers", r" licen[cs]e | certificate | passport ", _DROP),
     _Rule("vehicle identifiers and license plates", r" vin | vehicle | (number|license) ?plate ", _DROP),

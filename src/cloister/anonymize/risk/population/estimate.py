@@ -221,7 +221,8 @@ class _Estimator:
         drawn = once @ (alone**2 * (1 / self.rate**2 - 2 / self.rate) + alone / self.rate)
         slope = self._slope()
         fitting = slope @ self.fitted.covariance() @ slope
-        return self._total(self.fitted.parameters), float(np.sqrt(max(drawn, 0.0) + max(fitting, 0.0)))
+        variance = max(float(drawn), 0.0) + max(float(fitting), 0.0)
+        return self._total(self.fitted.parameters), float(np.sqrt(variance))
 
     def _slope(self) -> Array:
         parameters = self.fitted.parameters

@@ -27,7 +27,7 @@ def expected_logarithms(codes: NDArray[np.integer], counts: NDArray[np.int64]) -
     """
     total = float(counts.sum())
     columns = [_compact(codes[:, place]) for place in range(codes.shape[1])]
-    sums = [np.bincount(column, weights=counts)[column] for column in columns]
+    sums = [np.bincount(column, weights=counts)[column].astype(np.float64) for column in columns]
     others = [np.maximum(own - counts, 0) + _HALF for own in sums]
     result = np.zeros(len(counts))
     for own in others:

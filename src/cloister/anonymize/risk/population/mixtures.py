@@ -4,8 +4,8 @@
 the class, with a spread that may change along the line. A product of many shares is nearly log-normal, which is why
 combinations of attributes look like this (Skinner and Holmes 1998 put such a term into a log-linear model).
 
-*Gamma*: intensities follow the measure x^(shape-1) exp(-decay x) with a shape above -1. This is Engen's extended negative
-binomial law of counts; with a negative shape it is what the Pitman process leads to (Hoshino 2001).
+*Gamma*: intensities follow the measure x^(shape-1) exp(-decay x) with a shape above -1. This is Engen's extended
+negative binomial law of counts; with a negative shape it is what the Pitman process leads to (Hoshino 2001).
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ def fit_lognormal(grid: IntensityGrid, table: Array, expected: Array | None = No
         table: how many classes each group (row) has with each count (column).
         expected: the standardized expectation of each group; None for a family without a line.
     """
-    line = np.zeros(len(table)) if expected is None else expected
+    line = np.zeros(1) if expected is None else expected
     used = 2 if expected is None else 4
+    counted = table.sum(axis=0, keepdims=True) if expected is None else table
 
     def places(parameters: Array) -> tuple[Array, Array]:
         middle, spread, slope, change = np.concatenate([parameters, np.zeros(4 - used)])
@@ -68,12 +69,13 @@ def fit_lognormal(grid: IntensityGrid, table: Array, expected: Array | None = No
         return (grid.log_means - (middle + slope * line)[:, None]) / deviation, deviation
 
     def weights(parameters: Array) -> Array:
-        return _scaled(-0.5 * places(parameters)[0] ** 2)
+        density = _scaled(-0.5 * places(parameters)[0] ** 2)
+        return np.broadcast_to(density, (len(table), density.shape[1]))
 
     def loss(parameters: Array) -> tuple[float, Array]:
         z, deviation = places(parameters)
         density = _scaled(-0.5 * z**2)
-        value, by_point = _loss_by_point(grid, table, density)
+        value, by_point = _loss_by_point(grid, counted, density)
         by_middle = (by_point * (z / deviation)).sum(axis=1)
         by_spread = (by_point * z**2).sum(axis=1) * (deviation[:, 0] > _SMALLEST_DEVIATION)
         full = np.array([by_middle.sum(), by_spread.sum(), by_middle @ line, by_spread @ line])
@@ -92,7 +94,7 @@ def fit_gamma(grid: IntensityGrid, table: Array) -> FittedMixture:
         return np.asarray(shape * grid.log_means - np.exp(decay) * grid.means)[None, :]
 
     def weights(parameters: Array) -> Array:
-        return np.repeat(_scaled(exponent(parameters)), len(table), axis=0)
+        return np.broadcast_to(_scaled(exponent(parameters)), (len(table), len(grid.means)))
 
     def loss(parameters: Array) -> tuple[float, Array]:
         value, by_point = _loss_by_point(grid, together, _scaled(exponent(parameters)))

@@ -1,6 +1,6 @@
 """Newton's method for a smooth function of a few bounded parameters.
 
-For two to four parameters this needs a tenth of the time of a general optimizer, and its last curvature is wanted anyway.
+For two to four parameters this takes a tenth of the time of a general optimizer, and its curvature is wanted anyway.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def minimize(
     value, gradient = loss(at)
     damping = 1e-3
     for _ in range(_MOST_STEPS):
-        matrix = _positive(curvature(lambda point: loss(point)[1], at))
+        matrix = _positive(_forward_curvature(loss, at, gradient))
         free = ~(((at <= low) & (gradient > 0)) | ((at >= high) & (gradient < 0)))
         before = value
         while damping < _LARGEST_DAMPING:
@@ -45,6 +45,14 @@ def minimize(
         if not free.any() or before - value <= 1e-9 * abs(value):
             break
     return at, value
+
+
+def _forward_curvature(loss: Callable[[Array], tuple[float, Array]], at: Array, gradient: Array) -> Array:
+    """Return second derivatives from one more gradient per parameter: good enough for a step."""
+    steps = np.diag(1e-5 * np.maximum(1.0, np.abs(at)))
+    matrix = np.array([(loss(at + step)[1] - gradient) / step.sum() for step in steps])
+    symmetric: Array = (matrix + matrix.T) / 2
+    return symmetric
 
 
 def curvature(gradient: Callable[[Array], Array], at: Array) -> Array:
