@@ -1,0 +1,96 @@
+"""A released table beside its original, both as counts.
+
+Row ``i`` of ``codes`` says which label each quasi-identifier of class ``i`` shows, ``rows[i]`` how many rows show it;
+`columns` says which raw values a label allows. Where it is known which raw row became which released one, `lines` holds
+that too: the original cell, the class, and the number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.anonymize.cells import Cells
+from cloister.anonymize.labels import ReadLabels, read_labels
+from cloister.errors import DataError
+
+__all__ = ["Comparison", "Lines", "compared"]
+
+Counts: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Lines:
+    """Which original cell went into which class (-1: none), and how many rows of it."""
+
+    cells: Counts
+    classes: Counts
+    counts: Counts
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Comparison:
+    """What was, and what is shown instead."""
+
+    original: Cells
+    columns: tuple[ReadLabels, ...]
+    codes: NDArray[np.int32]
+    rows: Counts
+    lines: Lines | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the quasi-identifiers."""
+        return self.original.names
+
+    @cached_property
+    def total(self) -> int:
+        """Return the number of original rows."""
+        return self.original.total
+
+    @cached_property
+    def kept(self) -> int:
+        """Return the number of released rows."""
+        return int(self.rows.sum())
+
+    @property
+    def suppressed(self) -> int:
+        """Return how many original rows are not released."""
+        return self.total - self.kept
+
+    def label_rows(self, place: int) -> NDArray[np.float64]:
+        """Return how many rows show each label of one column."""
+        size = len(self.columns[place].losses)
+        return np.bincount(self.codes[:, place], weights=self.rows, minlength=size).astype(np.float64)
+
+    def leaf_rows(self, place: int) -> NDArray[np.float64]:
+        """Return how many original rows have each raw value of one column."""
+        size = len(self.original.attributes[place].leaves)
+        codes, weights = self.original.codes[:, place], self.original.weights
+        return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
+
+
+def compared(original: Cells, released: Cells, kept: NDArray[np.bool_], *, lines: Lines | None = None) -> Comparison:
+    """Return a comparison of an original with the kept cells of a released table.
+
+    Raises:
+        SchemaError: if labels cannot be read.
+        DataError: if there are more released rows than original ones.
+    """
+    pairs = zip(original.attributes, released.attributes, strict=True)
+    result = Comparison(
+        original=original,
+        columns=tuple(read_labels(attribute, shown.leaves) for attribute, shown in pairs),
+        codes=released.codes[kept],
+        rows=released.weights[kept],
+        lines=lines,
+    )
+    if result.suppressed < 0:
+        raise DataError(
+            "The released table has more rows than the original.", fix="give the table that it was made from."
+        )
+    return result

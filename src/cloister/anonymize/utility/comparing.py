@@ -1,0 +1,88 @@
+"""From two tables to a comparison: the original is counted, and rows are matched where that is possible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cloister.anonymize.cells import Cells, grouped, read_cells
+from cloister.anonymize.comparison import Comparison, Lines, compared
+from cloister.anonymize.regions import Regions
+from cloister.data.schema import Schema
+from cloister.data.table import Table
+from cloister.data.values import text_of
+
+__all__ = ["compare_release", "compare_tables"]
+
+_MOST_ROWS = 1_000_000
+
+
+def compare_tables(
+    table: Table, released: Cells, kept: NDArray[np.bool_], *, original: Table, schema: Schema
+) -> Comparison:
+    """Return a comparison of a table that was protected anywhere with its original.
+
+    Rows are matched by their order where the tables have equally many and every label allows the value beside it.
+    """
+    raw = read_cells(original, schema, quasi=released.names)
+    comparison = compared(raw, released, kept)
+    if released.total != raw.total or raw.total > _MOST_ROWS:
+        return comparison
+    before, after = _row_codes(original, raw), _row_codes(table, released)
+    for place, column in enumerate(comparison.columns):
+        if not column.member[after[:, place], before[:, place]].all():
+            return comparison
+    lines = _lines(before, after, raw, released, kept)
+    return compared(raw, released, kept, lines=lines)
+
+
+def compare_release(regions: Regions, released: Cells, kept: NDArray[np.bool_]) -> Comparison:
+    """Return a comparison of a release with its original; the partition says which rows became which."""
+    partition = regions.partition
+    labels = [regions.labels(place) for place in range(len(partition.cells.attributes))]
+    known = [{_key(leaf): code for code, leaf in enumerate(item.leaves)} for item in released.attributes]
+    shown = np.column_stack(
+        [np.array([codes[_key(label)] for label in column]) for codes, column in zip(known, labels, strict=True)]
+    ).astype(np.int32)
+    numbers = _places(shown, released, kept)
+    classes = np.where(partition.groups >= 0, numbers[partition.groups], -1)
+    lines = Lines(cells=partition.line_cells, classes=classes, counts=partition.counts)
+    return compared(partition.cells, released, kept, lines=lines)
+
+
+def _key(label: Any) -> str | None:
+    return None if label is None else text_of(label)
+
+
+def _places(wanted: NDArray[np.int32], released: Cells, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the number, among the kept cells, of each combination of codes; -1 for one that is not kept."""
+    shape = tuple(len(item.leaves) for item in released.attributes)
+    _, _, group = grouped(np.vstack([released.codes, wanted]), shape)
+    place_of = np.full(int(group.max()) + 1, -1, dtype=np.int64)
+    place_of[group[: len(released)]] = np.where(kept, np.cumsum(kept) - 1, -1)
+    return place_of[group[len(released) :]]
+
+
+def _row_codes(table: Table, cells: Cells) -> NDArray[np.int32]:
+    """Return the code of every row in every quasi-identifier, in the order of the rows."""
+    rows = table.to_arrow().select(list(cells.names))
+    columns = []
+    for source, column in zip(cells.sources, rows.columns, strict=False):
+        coded = column.combine_chunks().dictionary_encode()
+        known = {_key(value): int(code) for value, code in zip(source.values, source.codes, strict=True)}
+        codes = np.array([known[_key(value)] for value in coded.dictionary.to_pylist()] + [known.get(None, -1)])
+        places = pa.compute.fill_null(coded.indices, len(coded.dictionary)).to_numpy(zero_copy_only=False)
+        columns.append(codes[places].astype(np.int32))
+    return np.column_stack(columns)
+
+
+def _lines(
+    before: NDArray[np.int32], after: NDArray[np.int32], raw: Cells, released: Cells, kept: NDArray[np.bool_]
+) -> Lines:
+    cells = _places(before, raw, np.ones(len(raw), dtype=bool))
+    classes = _places(after, released, kept)
+    pairs, counts = np.unique(np.column_stack([cells, classes]), axis=0, return_counts=True)
+    return Lines(cells=pairs[:, 0], classes=pairs[:, 1], counts=counts.astype(np.int64))
