@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from cloister.core.guarantees import Caveat
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.core.validation import check_count
-from cloister.errors import DataError, ParameterError, UnknownColumnError
+from cloister.errors import DataError, ParameterError, UnknownColumnError, UnsatisfiableError
 
 __all__ = ["ANATOMY", "AnatomyTables", "anatomize"]
 
@@ -109,7 +109,7 @@ def anatomize(
 
     Raises:
         DataError: if there are no rows.
-        ParameterError: if one value has more than one in l of the rows.
+        UnsatisfiableError: if one value has more than one in l of the rows.
     """
     wanted = check_count(l, name="l", at_least=1)
     for name in (*quasi, sensitive):
@@ -148,7 +148,7 @@ def _check_eligible(counts: Counts, wanted: int, sensitive: str) -> None:
         raise DataError("The table has no rows.", fix="open a table with data.")
     if most * wanted <= total:
         return
-    raise ParameterError(
+    raise UnsatisfiableError(
         f'A value of "{sensitive}" is too frequent for groups of {wanted} different values.',
         fix=f"use l <= {total // most}, or group rare values and leave out the frequent one.",
     )

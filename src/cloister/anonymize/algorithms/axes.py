@@ -120,9 +120,9 @@ def axes_of(cells: Cells, values: Values) -> Axes:
 
 
 def _cutting(attribute: Attribute, values: Values) -> Cutting:
-    if attribute.has_hierarchy and (values is Values.HIERARCHY or not attribute.is_ordered):
-        return Cutting.TREE
-    return Cutting.MEDIAN if attribute.is_ordered else Cutting.HALVES
+    if attribute.is_ordered:
+        return Cutting.TREE if values is Values.HIERARCHY else Cutting.MEDIAN
+    return Cutting.TREE if attribute.has_hierarchy else Cutting.HALVES
 
 
 def _order(attribute: Attribute, cutting: Cutting) -> Ranks:

@@ -37,7 +37,7 @@ ALGORITHMS: Mapping[str, Entry] = {
     ),
     "mondrian": Entry(
         module=f"{_HOME}.mondrian",
-        options=frozenset({"mode"}),
+        options=frozenset({"mode", "split"}),
         values=(Values.SETS, Values.HIERARCHY, Values.CENTERS),
         describe="halves classes at medians as long as both halves satisfy the models",
     ),
@@ -53,6 +53,7 @@ ALGORITHMS: Mapping[str, Entry] = {
     ),
     "mdav": Entry(
         module=f"{_HOME}.mdav",
+        options=frozenset({"block_size"}),
         values=(Values.CENTERS, Values.SETS, Values.HIERARCHY),
         describe="micro-aggregation: classes of about k rows, shown as their centers",
     ),

@@ -1,7 +1,7 @@
 """Distances between the sensitive values of each class and those of the whole table (Li, Li, Venkatasubramanian 2007).
 
-Ground distances lie in [0, 1]. Whole numbers are compared exactly where the distance allows it: the functions that end
-in ``_scaled`` return numerators over ``size of the class * size of the table * scale``.
+Ground distances lie in [0, 1]. Those that are rational are returned as two whole numbers per class, part and whole, so
+that they can be compared exactly; only the Kullback-Leibler divergence is a floating-point number.
 """
 
 from __future__ import annotations
@@ -16,60 +16,64 @@ from cloister.anonymize.attributes import Attribute
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models.classes import Histogram
 
-Counts: TypeAlias = NDArray[np.int64]
+Wholes: TypeAlias = NDArray[Any]
+"""Whole numbers: 64 bits, or Python integers where those would not hold them."""
+Ratios: TypeAlias = "tuple[Wholes, Wholes]"
 _BLOCK = 1 << 22
 
 
-def equal(histogram: Histogram, sensitive: Sensitive) -> NDArray[np.float64]:
+def equal(histogram: Histogram, sensitive: Sensitive) -> Ratios:
     """Return the variational distance: half the sum of absolute differences of shares."""
     del sensitive
-    total = histogram.overall.sum()
-    excess = histogram.counts * total - histogram.overall[histogram.values] * histogram.sizes[histogram.classes]
-    return histogram.add(np.maximum(excess, 0)) / (histogram.sizes * float(total))
+    total = int(histogram.overall.sum())
+    counts, overall, sizes = _roomy(histogram, scale=2)
+    excess = counts * total - overall[histogram.values] * sizes[histogram.classes]
+    return np.add.reduceat(np.maximum(excess, 0), histogram.starts), sizes * total
 
 
-def kullback_leibler(histogram: Histogram, sensitive: Sensitive) -> NDArray[np.float64]:
+def kullback_leibler(histogram: Histogram) -> NDArray[np.float64]:
     """Return the divergence of the class from the table, in nats; infinite for a value the table does not have."""
-    del sensitive
     share = histogram.counts / histogram.sizes[histogram.classes]
     base = histogram.overall[histogram.values] / histogram.overall.sum()
     with np.errstate(divide="ignore"):
         return np.maximum(histogram.add(share * np.log(share / base)), 0.0)
 
 
-def ordered(histogram: Histogram, sensitive: Sensitive) -> NDArray[np.float64]:
+def ordered(histogram: Histogram, sensitive: Sensitive) -> Ratios:
     """Return the earth mover's distance over the ranks of the values that occur."""
     order = value_order(sensitive, histogram.overall)
-    total = float(histogram.overall.sum())
-    reference = np.cumsum(histogram.overall[order])
+    scale, total = max(len(order) - 1, 1), int(histogram.overall.sum())
+    _, overall, sizes = _roomy(histogram, scale=scale)
+    reference = np.cumsum(overall[order])
 
-    def distance(counts: Counts, sizes: Counts) -> NDArray[np.float64]:
-        reached = np.cumsum(counts[:, order], axis=1)
-        moved = np.abs(reached * int(total) - reference * sizes[:, None]).sum(axis=1, dtype=np.float64)
-        return np.asarray(moved / (sizes * total) / max(len(order) - 1, 1))
+    def moved(counts: Wholes, sizes: Wholes) -> Wholes:
+        reached = np.cumsum(counts[:, order].astype(overall.dtype), axis=1)
+        return np.asarray(np.abs(reached * total - reference * sizes[:, None]).sum(axis=1))
 
-    return _in_blocks(histogram, distance)
+    return _in_blocks(histogram, sizes, moved), sizes * (total * scale)
 
 
-def hierarchical(histogram: Histogram, sensitive: Sensitive) -> NDArray[np.float64]:
+def hierarchical(histogram: Histogram, sensitive: Sensitive) -> Ratios:
     """Return the earth mover's distance in which values meet at their common ancestor, at height over total height."""
-    attribute, total = sensitive.attribute, float(histogram.overall.sum())
+    attribute, total = sensitive.attribute, int(histogram.overall.sum())
+    height = max(attribute.height, 1)
+    _, overall, sizes = _roomy(histogram, scale=height)
 
-    def distance(counts: Counts, sizes: Counts) -> NDArray[np.float64]:
-        extra = counts * int(total) - histogram.overall * sizes[:, None]
-        return np.asarray(_tree_cost(extra, attribute) / (sizes * total))
+    def moved(counts: Wholes, sizes: Wholes) -> Wholes:
+        return _tree_cost(counts.astype(overall.dtype) * total - overall * sizes[:, None], attribute)
 
-    return _in_blocks(histogram, distance)
+    return _in_blocks(histogram, sizes, moved), sizes * (total * height)
 
 
-def _tree_cost(extra: Counts, attribute: Attribute) -> NDArray[np.float64]:
-    cost = np.zeros(len(extra))
+def _tree_cost(extra: Wholes, attribute: Attribute) -> Wholes:
+    """Return what it costs to even out each line, as a multiple of one over the height."""
+    cost = np.zeros(len(extra), dtype=extra.dtype)
     below, nodes = extra, attribute.ancestors[0]
     for level in range(1, attribute.height + 1):
         parents = _parents(nodes, attribute.ancestors[level], below.shape[1])
         size = attribute.size(level)
         surplus, lack = _added(np.maximum(below, 0), parents, size), _added(np.maximum(-below, 0), parents, size)
-        cost += np.minimum(surplus, lack).sum(axis=1) * (level / attribute.height)
+        cost = cost + np.minimum(surplus, lack).sum(axis=1) * level
         below, nodes = surplus - lack, attribute.ancestors[level]
     return cost
 
@@ -80,23 +84,30 @@ def _parents(nodes: NDArray[Any], above: NDArray[Any], size: int) -> NDArray[np.
     return parents
 
 
-def _added(numbers: Counts, parents: NDArray[np.int64], size: int) -> Counts:
-    total = np.zeros((size, len(numbers)), dtype=np.int64)
+def _added(numbers: Wholes, parents: NDArray[np.int64], size: int) -> Wholes:
+    total = np.zeros((size, len(numbers)), dtype=numbers.dtype)
     np.add.at(total, parents, numbers.T)
     return total.T
 
 
-def value_order(sensitive: Sensitive, overall: Counts) -> NDArray[np.int64]:
+def value_order(sensitive: Sensitive, overall: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the codes of the values that occur, along their scale (missing values last)."""
     positions = sensitive.attribute.positions
     order = np.arange(len(sensitive.values)) if positions is None else np.argsort(positions, kind="stable")
     return np.asarray(order[overall[order] > 0])
 
 
-def _in_blocks(histogram: Histogram, distance: Callable[[Counts, Counts], NDArray[np.float64]]) -> NDArray[np.float64]:
-    size, step = len(histogram.sizes), max(_BLOCK // max(len(histogram.overall), 1), 1)
+def _roomy(histogram: Histogram, *, scale: int) -> tuple[Wholes, Wholes, Wholes]:
+    """Return counts, overall counts and sizes in a type that holds products of two of them times the scale."""
+    largest = max(int(histogram.overall.sum()), int(histogram.sizes.max(initial=0)))
+    kind: Any = np.int64 if largest**2 * scale < 2**62 else object
+    return histogram.counts.astype(kind), histogram.overall.astype(kind), histogram.sizes.astype(kind)
+
+
+def _in_blocks(histogram: Histogram, sizes: Wholes, moved: Callable[[Wholes, Wholes], Wholes]) -> Wholes:
+    size, step = len(sizes), max(_BLOCK // max(len(histogram.overall), 1), 1)
     found = [
-        distance(histogram.dense(start, min(start + step, size)), histogram.sizes[start : start + step])
+        moved(histogram.dense(start, min(start + step, size)), sizes[start : start + step])
         for start in range(0, size, step)
     ]
-    return np.concatenate(found) if found else np.zeros(0)
+    return np.concatenate(found) if found else sizes
