@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cloister import anonymize as anonymize
     from cloister.accounting.budget import Budget as Budget
     from cloister.accounting.ledger import open_ledger as open_ledger
+    from cloister.anonymize.assessing import assess as assess
     from cloister.core.guarantees import (
         Adjacency as Adjacency,
         AlphaKAnonymity as AlphaKAnonymity,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from cloister.queries.private_table import PrivateTable as PrivateTable
 
 _HOMES = {
+    "cloister.anonymize.assessing": ("assess",),
     "cloister.accounting.budget": ("Budget",),
     "cloister.accounting.ledger": ("open_ledger",),
     "cloister.core.guarantees": (

@@ -10,9 +10,14 @@ from types import ModuleType
 from typing import Any
 
 from cloister.anonymize.anonymizing import anonymize
+from cloister.anonymize.assessing import assess
+from cloister.anonymize.assessment import Assessment
+from cloister.anonymize.frontier import Frontier, Point, frontier
+from cloister.anonymize.operations.recipe import Recipe
+from cloister.anonymize.pitfalls import Pitfall
 from cloister.anonymize.release import Release
 
-__all__ = ["Release", "anonymize"]
+__all__ = ["Assessment", "Frontier", "Pitfall", "Point", "Recipe", "Release", "anonymize", "assess", "frontier"]
 
 
 class _Package(ModuleType):

@@ -22,6 +22,7 @@ from cloister.report import (
     Bars,
     Block,
     Bullets,
+    Cell,
     Chart,
     Check,
     Checklist,
@@ -128,8 +129,8 @@ def _promised(release: Release) -> Section:
         f"about them from elsewhere: {escaped(_listed(release.roles.quasi))}. The attacker may know how the table was "
         "made. Every class was checked after the table was made, by code that did not make it."
     )
-    rows = [
-        [_model_name(check.model), _about(check.model), _attained(release, place)]
+    rows: list[list[Cell]] = [
+        [_model_name(check.model), _about(check.model), f"{_attained(release, place):.4g}"]
         for place, check in enumerate(release.checks)
     ]
     table = TableBlock(
@@ -226,7 +227,7 @@ def _disclosure(before: Assessment, after: Assessment) -> TableBlock:
     return TableBlock(
         ["Sensitive column", "Certain before", "Certain after", "Guess without table", "Guess with class", "At most"],
         rows,
-        align=["left", *["right"] * 5],
+        align=["left", "right", "right", "right", "right", "right"],
         caption="What a class tells about its rows: the share of rows whose value is certain, and how often the best "
         "guess is right",
     )
