@@ -3,10 +3,11 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import IO
 
 import pytest
 
-from cloister.core.files import write_text
+from cloister.core.files import write_text, write_with
 from cloister.errors import DataError
 
 
@@ -52,3 +53,20 @@ def test_text_that_is_no_text_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
         write_text(tmp_path / "a.txt", "\ud800", overwrite=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_function_may_write_the_file(tmp_path: Path) -> None:
+    write_with(tmp_path / "a.bin", lambda draft: draft.write(b"\x00\xff"), overwrite=False)
+    assert (tmp_path / "a.bin").read_bytes() == b"\x00\xff"
+
+
+def test_a_function_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old", "utf-8")
+
+    def half(draft: IO[bytes]) -> None:
+        draft.write(b"ne")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_with(tmp_path / "a.txt", half, overwrite=True)
+    assert [path.read_text("utf-8") for path in tmp_path.iterdir()] == ["old"]
