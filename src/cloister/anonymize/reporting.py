@@ -45,7 +45,7 @@ from cloister.report import (
 if TYPE_CHECKING:
     from cloister.anonymize.release import Release
 
-__all__ = ["report_of"]
+__all__ = ["report_of", "report_of_risk"]
 
 _SHOWN_AS = {
     Values.HIERARCHY: "names from the hierarchies",
@@ -74,6 +74,32 @@ def report_of(release: Release, *, title: str = "Release of a protected table") 
             _reproduce(release),
         ],
         provenance=Provenance(details=_details(release)),
+    )
+
+
+def report_of_risk(found: Assessment, *, title: str = "Risk of a table") -> Report:
+    """Return the report of what a table gives away as it is."""
+    now = found.risk.reidentification
+    status = Status.GOOD if now.smallest >= now.k else Status.BAD
+    verdict = (
+        f"The smallest class has {now.smallest:,} rows; {percent(now.below_k)} of the rows are in classes below {now.k}"
+    )
+    bars = Bars(
+        ["Highest risk of a row", "Average risk of a row", f"Rows above {percent(now.threshold)}", "Unique rows"],
+        [Series("risk", [now.prosecutor_max, now.prosecutor_average, now.at_risk, now.unique_share])],
+        caption="The risk that somebody who knows the quasi-identifiers picks a person's row out",
+        percent=True,
+    )
+    facts: list[tuple[str, Cell]] = list(found.summary())
+    notice = Notice(
+        NoticeKind.WARNING,
+        "The figures are exact and about the people in the table. They are for its custodian, not for publication.",
+    )
+    return Report(
+        title,
+        summary=str(found),
+        verdict=Verdict(verdict, status),
+        sections=[Section("Risk", [bars]), Section("Everything measured", [notice, Facts(facts)])],
     )
 
 

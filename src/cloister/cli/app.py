@@ -19,11 +19,15 @@ from cloister.cli.commands import LazyGroup, Noun
 from cloister.cli.output import Output
 
 _NOUNS = {
+    "anonymize": Noun(
+        "cloister.cli.anonymize", "anonymize", "Make a protected copy of a table that may be shared, with its report."
+    ),
     "demo": Noun("cloister.cli.demo", "demo", "A first private answer on example data, explained."),
     "ledger": Noun(
         "cloister.cli.ledger", "ledger", "See what privacy budget was spent, and check that nobody changed it."
     ),
     "query": Noun("cloister.cli.query", "query", "Ask one private question of a table, in SQL."),
+    "risk": Noun("cloister.cli.risk", "risk", "Measure how easily people in a table could be recognized."),
     "schema": Noun(
         "cloister.cli.schema", "schema", "Describe the columns of a table: what they are and who they expose."
     ),

@@ -6,7 +6,7 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,13 +61,13 @@ class Output:
             click.echo(plain_table(columns, rows))
 
     @contextmanager
-    def progress(self, text: str) -> Iterator[None]:
-        """Show on a terminal that work is going on."""
+    def progress(self, text: str) -> Iterator[Callable[[float, str], None]]:
+        """Show on a terminal that work is going on; what is yielded tells how far it is, and with what."""
         if self.as_json or not sys.stderr.isatty():
-            yield
+            yield lambda share, what: None  # noqa: ARG005  # nobody is looking
             return
-        with _console(to_errors=True).status(text):
-            yield
+        with _console(to_errors=True).status(text) as status:
+            yield lambda share, what: status.update(f"{text}: {what} ({share:.0%})")
 
 
 def program() -> str:

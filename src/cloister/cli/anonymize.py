@@ -1,0 +1,201 @@
+"""``cloister anonymize``: a protected copy of a table and its report, from one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cloister.cli.commands import command
+from cloister.cli.output import Output
+from cloister.cli.reading import reading
+from cloister.cli.targets import check_target
+from cloister.errors import ParameterError
+
+if TYPE_CHECKING:
+    from cloister.anonymize import Release
+    from cloister.core.guarantees import Guarantee
+    from cloister.data.table import Table
+
+_EXAMPLE = (
+    "cloister anonymize visits.csv --schema visits.schema.yaml --k 5 --l 2 \\\n"
+    "      -o protected.csv --report release.html"
+)
+_TABLES = (".csv", ".parquet", ".pq")
+_PICTURES = (".svg", ".png", ".html", ".json")
+
+
+def _option(*names: str, metavar: str, text: str, **settings: Any) -> Callable[..., Any]:  # click's own settings
+    return click.option(*names, metavar=metavar, help=text, **settings)
+
+
+@command("anonymize", example=_EXAMPLE)
+@click.argument("data", metavar="DATA")
+@_option("--schema", metavar="FILE", text="What the columns are; see cloister schema.", required=True)
+@_option("--k", metavar="N", text="How many rows (or persons) look alike at least.", type=click.IntRange(1))
+@_option("--l", "l", metavar="NUMBER", text="How diverse each sensitive column is in every class.")
+@_option("--l-kind", metavar="KIND", text="distinct, frequency or entropy.", default="distinct", show_default=True)
+@_option("--t", "t", metavar="NUMBER", text="How close to the whole table each sensitive column is in every class.")
+@_option("--t-kind", metavar="KIND", text="equal, ordered, hierarchical or kl.", default="equal", show_default=True)
+@_option("--sensitive", metavar="COLUMN", text="The column that --l and --t are about; all by default.", multiple=True)
+@_option(
+    "--algorithm",
+    metavar="NAME",
+    text="optimal, mondrian, top_down, clustering or mdav.",
+    default="optimal",
+    show_default=True,
+)
+@_option("--values", metavar="KIND", text="How classes are shown: hierarchy, sets or centers.")
+@_option(
+    "--suppression-limit",
+    metavar="SHARE",
+    text="The share of rows that may be left out.",
+    default="0",
+    show_default=True,
+)
+@_option("-o", "--output", "target", metavar="FILE", text="Where to write the protected table: .csv or .parquet.")
+@_option("--report", metavar="FILE", text="Write a report: .html, .md or .json.")
+@_option("--recipe", metavar="FILE", text="Write the recipe that makes the same release again: .yaml.")
+@_option("--from-recipe", metavar="FILE", text="Take everything from a recipe instead of the options above.")
+@_option("--frontier", metavar="FILE", text="Draw what each k would cost (.svg, .png, .html), and write no table.")
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@reading
+def anonymize(output: Output, **options: Any) -> None:  # click's options
+    """Make a protected copy of a table in which nobody can be singled out by the columns that others may know.
+
+    DATA is a CSV or Parquet file (also compressed, also several with *), or the address of a database table.
+
+    Columns that identify are left out; quasi-identifiers are generalized until every combination is shared by at least
+    k rows; every class is checked before anything is written.
+    """
+    _check(options)
+    if options["frontier"] is not None:
+        _sweep(output, options)
+        return
+    with output.progress("Protecting the table") as tell:
+        release = _release(options, tell)
+    with output.progress("Writing"):
+        _write(release, options)
+    output.document(
+        {**release.to_dict(), "output": options["target"], "report": options["report"], "recipe": options["recipe"]}
+    )
+    _show(output, release, options)
+
+
+def _check(options: dict[str, Any]) -> None:
+    inputs = (options["data"], options["schema"], options["from_recipe"])
+    for name, endings in (("target", _TABLES), ("recipe", (".yaml", ".yml")), ("frontier", _PICTURES)):
+        check_target(options[name], inputs=inputs, force=options["force"], endings=endings)
+    check_target(options["report"], inputs=inputs, force=options["force"])
+    if options["target"] is None and options["frontier"] is None:
+        raise ParameterError("Nothing says where to write the table.", fix="add -o protected.csv.")
+    asked = [options[name] for name in ("k", "l", "t")]
+    if options["from_recipe"] is None and options["frontier"] is None and asked == [None, None, None]:
+        raise ParameterError("Nothing says how well to protect the table.", fix="add --k 5.")
+    if options["from_recipe"] is not None and asked != [None, None, None]:
+        raise ParameterError(
+            "Both a recipe and options say how to protect the table.", fix="drop --k, --l and --t, or --from-recipe."
+        )
+
+
+def _open(options: dict[str, Any]) -> Table:
+    from cloister.data.schema import Schema
+    from cloister.data.sources import open_table
+
+    how = {name: options[name] for name in ("encoding", "missing")}
+    return open_table(options["data"], schema=Schema.read(options["schema"]), **how)
+
+
+def _release(options: dict[str, Any], tell: Callable[[float, str], None]) -> Release:
+    from cloister.anonymize import Recipe, anonymize
+
+    table = _open(options)
+    if options["from_recipe"] is not None:
+        prepared = Recipe.read(options["from_recipe"]).run(table, anonymizer=anonymize)
+        if prepared.release is None:
+            raise ParameterError("The recipe has no anonymize step.", fix="add anonymize: {models: [{k: 5}]} to it.")
+        release: Release = prepared.release
+        return release
+    return anonymize(
+        table,
+        models=_models(options, table),
+        algorithm=options["algorithm"],
+        values=options["values"],
+        suppression_limit=options["suppression_limit"],
+        progress=tell,
+    )
+
+
+def _models(options: dict[str, Any], table: Table) -> list[Guarantee]:
+    from cloister.core.guarantees import KAnonymity, LDiversity, TCloseness
+
+    models: list[Guarantee] = [] if options["k"] is None else [KAnonymity(k=options["k"])]
+    for name in _sensitive(options, table):
+        if options["l"] is not None:
+            models.append(LDiversity(name, l=options["l"], kind=options["l_kind"]))
+        if options["t"] is not None:
+            models.append(TCloseness(name, t=options["t"], kind=options["t_kind"]))
+    return models
+
+
+def _sensitive(options: dict[str, Any], table: Table) -> tuple[str, ...]:
+    if options["l"] is None and options["t"] is None:
+        return ()
+    names = options["sensitive"] or tuple(
+        name for name in table.columns if name in table.schema and table.schema[name].role == "sensitive"
+    )
+    if not names:
+        raise ParameterError(
+            "--l and --t are about sensitive columns, and the schema has none.",
+            fix="write role: sensitive for the columns that others want to know.",
+        )
+    return tuple(names)
+
+
+def _write(release: Release, options: dict[str, Any]) -> None:
+    release.write(options["target"], overwrite=options["force"])
+    if options["recipe"] is not None:
+        release.recipe.write(options["recipe"], overwrite=options["force"])
+    if options["report"] is not None:
+        release.report(options["report"], title=f"Release of {Path(options['data']).name}")
+
+
+def _show(output: Output, release: Release, options: dict[str, Any]) -> None:
+    after = release.risk.reidentification
+    output.say(f"The protected table is in {options['target']}.")
+    output.say(f"\n{release.guarantee.explain()}")
+    output.heading("What it gives away, and what was lost")
+    rows = [
+        ["classes", f"{release.partition.size:,}, the smallest with {after.smallest:,} rows"],
+        ["highest risk", f"{after.prosecutor_max:.1%} for anybody who is picked out by the quasi-identifiers"],
+        ["detail lost", f"{release.loss.ncp:.1%} (mean over rows and quasi-identifiers)"],
+        ["rows left out", f"{release.suppressed:,}"],
+    ]
+    output.table(["", ""], rows)
+    output.heading("Mind")
+    for pitfall in release.pitfalls:
+        output.say(f"- {pitfall}")
+    if options["report"] is not None:
+        output.say(f"\nThe report is in {options['report']}.")
+
+
+def _sweep(output: Output, options: dict[str, Any]) -> None:
+    from cloister.anonymize import frontier
+
+    table = _open(options)
+    names = _sensitive(options, table)
+    with output.progress("Trying") as tell:
+        found = frontier(
+            table,
+            l=() if options["l"] is None else (options["l"],),
+            t=() if options["t"] is None else (options["t"],),
+            attribute=names[0] if names else None,
+            suppression_limit=options["suppression_limit"],
+            progress=tell,
+        )
+    found.plot().save(options["frontier"])
+    output.document({**found.to_dict(), "chart": options["frontier"]})
+    output.table(["release", "risk and loss"], [list(row) for row in found.summary()])
+    output.say(f"\nThe chart is in {options['frontier']}.")
