@@ -5,6 +5,7 @@ The tree (indented names inherit; names in brackets are also bases)::
     CloisterError
         ParameterError (ValueError)         a parameter is out of range or malformed
             MissingBoundsError              public bounds or categories are needed
+            LatticeTooLargeError            more generalizations than an exact search takes
         ParameterTypeError (TypeError)      a parameter has the wrong type
         UnsafeMechanismError (ValueError)   the method asked for is not private
         UnsafeQueryError (ValueError)       the question cannot be answered privately as it is
@@ -56,6 +57,7 @@ __all__ = [
     "GoldenMismatchError",
     "HierarchyError",
     "InternalError",
+    "LatticeTooLargeError",
     "LawViolatedError",
     "LedgerDamagedError",
     "LedgerError",
@@ -111,6 +113,18 @@ class ParameterError(CloisterError, ValueError):
 
 class MissingBoundsError(ParameterError):
     """Public bounds or categories are needed and may not be read from the data."""
+
+
+class LatticeTooLargeError(ParameterError):
+    """There are more full-domain generalizations than an exact search takes."""
+
+    def __init__(self, *, nodes: int, limit: int) -> None:
+        super().__init__(
+            f"The lattice of generalizations has {nodes:,} nodes; an exact search takes at most {limit:,}.",
+            fix='use search="heuristic", which does not prove its result the best, or fewer quasi-identifiers, '
+            "hierarchies with fewer levels, or a higher node_limit.",
+        )
+        self.nodes, self.limit = nodes, limit
 
 
 class ParameterTypeError(CloisterError, TypeError):

@@ -46,6 +46,8 @@ class Check(ABC):
     needs_population: ClassVar[bool] = False
     symbol: ClassVar[str] = "k"
     """The number of the model that says how strict it is."""
+    is_hereditary: ClassVar[bool] = False
+    """Whether every part of a failing class fails too, so that its rows are suppressed in all finer classes."""
 
     @property
     def is_monotone(self) -> bool:
@@ -74,6 +76,8 @@ class Check(ABC):
 
 
 class _Sizes(Check):
+    is_hereditary = True
+
     def holds(self, classes: Classes) -> Truths:
         return np.asarray(self._units(classes) >= self.model.k)
 
@@ -121,6 +125,7 @@ class _Presence(Check):
 
 class _Distinct(Check):
     symbol = "l"
+    is_hereditary = True
 
     def holds(self, classes: Classes) -> Truths:
         return np.asarray(self._histogram(classes).distinct >= int(self.model.l))
@@ -224,6 +229,7 @@ class _AlphaK(Check):
 
 class _Sensitivity(Check):
     symbol = "p"
+    is_hereditary = True
 
     def holds(self, classes: Classes) -> Truths:
         units = classes.rows if self.model.unit == "row" else classes.persons

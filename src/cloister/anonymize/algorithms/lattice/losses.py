@@ -1,0 +1,234 @@
+"""What a search minimizes, in a form that also bounds the loss of nodes not yet looked at.
+
+Two families. An additive loss sums a cost over rows and quasi-identifiers that depends on the leaf and its level alone
+(`AdditiveLoss`): the cost of a node without suppression is known in advance, and rows that must be suppressed add to
+it. A loss of classes depends on how many rows are together (`ClassLoss`). A suppressed row never costs less than a
+released one, or bounds would be wrong.
+
+References: LM (Iyengar 2002), precision (Sweeney 2002), discernibility (Bayardo and Agrawal 2005), average class size
+(LeFevre, DeWitt and Ramakrishnan 2006), non-uniform entropy (Gionis and Tassa 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.anonymize.algorithms.lattice.grouping import counted
+from cloister.anonymize.algorithms.lattice.nodes import Node
+from cloister.anonymize.attributes import Attribute
+from cloister.anonymize.cells import Cells
+
+Floats: TypeAlias = NDArray[np.float64]
+Parts: TypeAlias = Sequence[Floats]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What a node does to the table.
+
+    Attributes:
+        node: the levels.
+        sizes: the rows of each class.
+        failing: the classes that are suppressed.
+        suppressed: the rows that are suppressed.
+        suppressed_cells: the cells that are suppressed.
+        doomed: the rows that are suppressed at every finer node too.
+        doomed_cells: their cells.
+    """
+
+    node: Node
+    sizes: Floats
+    failing: NDArray[np.bool_]
+    suppressed: int
+    suppressed_cells: NDArray[np.int64]
+    doomed: int
+    doomed_cells: NDArray[np.int64]
+
+
+class Measure(Protocol):
+    """A loss, made ready for one table."""
+
+    @property
+    def floors(self) -> Parts:
+        """Return numbers per quasi-identifier and level whose sum is a lower bound on the loss of a node."""
+        ...
+
+    def loss(self, effect: Effect) -> float:
+        """Return the loss of a node."""
+        ...
+
+    def finer(self, effect: Effect) -> Parts | None:
+        """Return what can be added to the floors for every finer node."""
+        ...
+
+    def coarser(self, effect: Effect) -> float:
+        """Return a lower bound on the loss of every coarser node."""
+        ...
+
+
+class AdditiveMeasure:
+    """A sum over rows and quasi-identifiers of costs that depend on the leaf and its level.
+
+    Args:
+        cells: the table.
+        released: per quasi-identifier the cost of a released leaf (column) at a level (row).
+        suppressed: the same for a suppressed leaf; never less.
+    """
+
+    def __init__(self, cells: Cells, released: Parts, suppressed: Parts) -> None:
+        self._columns = np.ascontiguousarray(cells.codes.T)
+        self._weights = cells.weights.astype(np.float64)
+        self._more = [(lost - kept) / cells.total for kept, lost in zip(released, suppressed, strict=True)]
+        everything = self._leaf_rows(slice(None))
+        self._floors = [kept @ rows / cells.total for kept, rows in zip(released, everything, strict=True)]
+
+    @property
+    def floors(self) -> Parts:
+        """Return the cost of each level when all rows are released."""
+        return self._floors
+
+    def loss(self, effect: Effect) -> float:
+        """Return the cost of a node per row."""
+        total = sum(float(floor[level]) for floor, level in zip(self._floors, effect.node, strict=True))
+        if not effect.suppressed:
+            return total
+        parts = self._extra(effect.suppressed_cells)
+        return total + sum(float(part[level]) for part, level in zip(parts, effect.node, strict=True))
+
+    def finer(self, effect: Effect) -> Parts | None:
+        """Return what the rows that finer nodes suppress cost more than released ones."""
+        return self._extra(effect.doomed_cells) if effect.doomed else None
+
+    def coarser(self, effect: Effect) -> float:  # noqa: ARG002 - the floors say as much
+        """Return no bound."""
+        return -inf
+
+    def _extra(self, cells: NDArray[np.int64]) -> list[Floats]:
+        return [more @ rows for more, rows in zip(self._more, self._leaf_rows(cells), strict=True)]
+
+    def _leaf_rows(self, cells: NDArray[np.int64] | slice) -> list[Floats]:
+        """Return the rows of each leaf of each quasi-identifier in some cells."""
+        weights = self._weights[cells]
+        pairs = zip(self._columns, self._more, strict=True)
+        return [counted(column[cells], weights, size=more.shape[1]) for column, more in pairs]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassMeasure:
+    """A function of the sizes of classes and of the number of suppressed rows."""
+
+    floors: Parts
+    of_classes: Callable[[Floats, int], float]
+    least_finer: Callable[[int], float]
+    least_coarser: Callable[[Floats], float]
+
+    def loss(self, effect: Effect) -> float:
+        """Return the loss of a node."""
+        return self.of_classes(effect.sizes[(effect.sizes > 0) & ~effect.failing], effect.suppressed)
+
+    def finer(self, effect: Effect) -> Parts | None:
+        """Return a bound from the rows that finer nodes suppress."""
+        first = np.full_like(self.floors[0], self.least_finer(effect.doomed))
+        return [first, *self.floors[1:]]
+
+    def coarser(self, effect: Effect) -> float:
+        """Return a bound from the classes, which coarser nodes can only merge."""
+        return self.least_coarser(effect.sizes[effect.sizes > 0])
+
+
+NodeLoss: TypeAlias = Callable[[Cells], Measure]
+
+
+def loss_metric(cells: Cells) -> Measure:
+    """Return LM: the share of the leaves that a cell of the release leaves open, 1 when suppressed ("NCP")."""
+    released = [share * item.leaf_losses for share, item in _weighted(cells)]
+    return AdditiveMeasure(cells, released, [np.full_like(part, share) for part, share in _shared(cells, released)])
+
+
+def precision(cells: Cells) -> Measure:
+    """Return the levels climbed as a share of the height, 1 when suppressed (1 - precision)."""
+    released = [
+        np.outer(share * np.arange(item.height + 1) / max(item.height, 1), np.ones(len(item.leaves)))
+        for share, item in _weighted(cells)
+    ]
+    return AdditiveMeasure(cells, released, [np.full_like(part, share) for part, share in _shared(cells, released)])
+
+
+def entropy(cells: Cells) -> Measure:
+    """Return the bits lost about the values, as a share of what suppressing everything would lose."""
+    released = [share * _bits(cells, place) for place, (share, _) in enumerate(_weighted(cells))]
+    suppressed = [np.broadcast_to(part[-1], part.shape) for part in released]
+    everything = AdditiveMeasure(cells, suppressed, suppressed).floors
+    scale = sum(float(part[0]) for part in everything) or 1.0
+    return AdditiveMeasure(cells, [part / scale for part in released], [part / scale for part in suppressed])
+
+
+def height(cells: Cells) -> Measure:
+    """Return the sum of the levels, plus the share of suppressed rows to choose between nodes of the same height."""
+    released = [np.outer(np.arange(item.height + 1.0), np.ones(len(item.leaves))) for item in cells.attributes]
+    return AdditiveMeasure(cells, released, [part + 1 / len(released) for part in released])
+
+
+def discernibility(cells: Cells) -> Measure:
+    """Return the sum over rows of the size of their class, which is the whole table for a suppressed row."""
+    total = cells.total
+    return ClassMeasure(
+        floors=_zeros(cells),
+        of_classes=lambda sizes, suppressed: float(sizes @ sizes) + total * suppressed,
+        least_finer=lambda doomed: float(total * doomed + total - doomed),
+        least_coarser=lambda sizes: float(sizes @ sizes),
+    )
+
+
+def average_class_size(cells: Cells) -> Measure:
+    """Return the rows of the table, suppressed ones included, per released class."""
+    average = partial(_average, cells.total)
+    return ClassMeasure(
+        floors=_zeros(cells),
+        of_classes=lambda sizes, suppressed: average(sizes),  # noqa: ARG005 - suppressed rows are in the total
+        least_finer=lambda doomed: 0.0,  # noqa: ARG005
+        least_coarser=average,
+    )
+
+
+LOSSES: dict[str, NodeLoss] = {
+    "ncp": loss_metric,
+    "precision": precision,
+    "entropy": entropy,
+    "height": height,
+    "discernibility": discernibility,
+    "average_class_size": average_class_size,
+}
+
+
+def _average(total: int, sizes: Floats) -> float:
+    return total / max(len(sizes), 1)
+
+
+def _weighted(cells: Cells) -> list[tuple[float, Attribute]]:
+    return list(zip(cells.weights_of_attributes.tolist(), cells.attributes, strict=True))
+
+
+def _shared(cells: Cells, parts: Parts) -> list[tuple[Floats, float]]:
+    return list(zip(parts, cells.weights_of_attributes.tolist(), strict=True))
+
+
+def _zeros(cells: Cells) -> Parts:
+    return [np.zeros(item.height + 1) for item in cells.attributes]
+
+
+def _bits(cells: Cells, place: int) -> Floats:
+    """Return, for each leaf and level, the bits that are missing to tell the leaf from others of its node."""
+    item = cells.attributes[place]
+    rows = np.bincount(cells.codes[:, place], weights=cells.weights, minlength=len(item.leaves))
+    together = np.stack([np.bincount(codes, weights=rows)[codes] for codes in item.ancestors])
+    return np.log2(together, out=np.zeros_like(together), where=rows > 0) - np.log2(
+        rows, out=np.zeros_like(rows), where=rows > 0
+    )
