@@ -32,7 +32,7 @@ _ALL = (Values.HIERARCHY, Values.SETS, Values.CENTERS)
 ALGORITHMS: Mapping[str, Entry] = {
     "optimal": Entry(
         module=f"{_HOME}.lattice",
-        options=frozenset({"search", "node_limit", "recoding"}),
+        options=frozenset({"search", "node_limit", "budget", "recoding"}),
         describe="the best full-domain recoding of all, one level per column",
     ),
     "mondrian": Entry(
@@ -43,7 +43,7 @@ ALGORITHMS: Mapping[str, Entry] = {
     ),
     "top_down": Entry(
         module=f"{_HOME}.top_down",
-        options=frozenset({"score"}),
+        options=frozenset({"score", "keep_rest"}),
         describe="specializes class by class along the hierarchies",
     ),
     "clustering": Entry(

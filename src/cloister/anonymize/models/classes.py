@@ -144,11 +144,12 @@ def classes_of_cells(cells: Cells, groups: Counts, size: int, *, overall: Mappin
     )
 
 
-def overall_counts(cells: Cells) -> dict[str, Counts]:
-    """Return the counts of every sensitive attribute in the whole table."""
+def overall_counts(cells: Cells, *, among: NDArray[np.bool_] | None = None) -> dict[str, Counts]:
+    """Return the counts of every sensitive attribute in the whole table, or among some records."""
+    chosen = slice(None) if among is None else among
     return {
         item.name: np.bincount(
-            cells.record_values[:, place], weights=cells.record_weights, minlength=len(item.values)
+            cells.record_values[chosen, place], weights=cells.record_weights[chosen], minlength=len(item.values)
         ).astype(np.int64)
         for place, item in enumerate(cells.sensitive)
     }

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cloister.anonymize.algorithms.lattice.grouping import Keys, counted
 from cloister.anonymize.algorithms.lattice.nodes import Node
 from cloister.anonymize.cells import Cells
-from cloister.anonymize.models import Check, Classes, all_hold
+from cloister.anonymize.models import Check, Classes, all_hold, classes_of_cells
 from cloister.anonymize.partition import whole
 from cloister.anonymize.regions import Regions
 from cloister.core.guarantees import KAnonymity
@@ -129,3 +129,32 @@ class Judge:
 
 def _counts_rows(check: Check) -> bool:
     return isinstance(check.model, KAnonymity) and check.model.unit == "row"
+
+
+class ClassChecker:
+    """Tells which classes of whole cells hold, wherever they come from.
+
+    Args:
+        cells: the table.
+        checks: what every class must satisfy.
+        k: the least number of rows of a class that satisfies all checks.
+        overall: the counts of sensitive values in the released table.
+    """
+
+    def __init__(
+        self, cells: Cells, checks: tuple[Check, ...], *, k: int, overall: Mapping[str, NDArray[np.int64]]
+    ) -> None:
+        self._cells, self._checks, self._k, self._overall = cells, checks, k, overall
+        self._weights = cells.weights.astype(np.float64)
+        self._rows_only = all(map(_counts_rows, checks))
+
+    def holds(self, groups: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+        """Return which classes hold; cells with a negative number are in none, and a class without cells fails."""
+        kept = np.flatnonzero(groups >= 0)
+        large = counted(groups[kept], self._weights[kept], size=size) >= max(self._k, 1)
+        if self._rows_only or not large.any():
+            return large
+        number = np.append(np.where(large, np.cumsum(large) - 1, -1), -1)
+        classes = classes_of_cells(self._cells, number[groups], int(large.sum()), overall=self._overall)
+        large[large] = all_hold(self._checks, classes)
+        return large

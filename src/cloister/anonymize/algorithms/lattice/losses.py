@@ -148,22 +148,17 @@ NodeLoss: TypeAlias = Callable[[Cells], Measure]
 
 def loss_metric(cells: Cells) -> Measure:
     """Return LM: the share of the leaves that a cell of the release leaves open, 1 when suppressed ("NCP")."""
-    released = [share * item.leaf_losses for share, item in _weighted(cells)]
-    return AdditiveMeasure(cells, released, [np.full_like(part, share) for part, share in _shared(cells, released)])
+    return AdditiveMeasure(cells, _open_shares(cells), _everything(cells))
 
 
 def precision(cells: Cells) -> Measure:
     """Return the levels climbed as a share of the height, 1 when suppressed (1 - precision)."""
-    released = [
-        np.outer(share * np.arange(item.height + 1) / max(item.height, 1), np.ones(len(item.leaves)))
-        for share, item in _weighted(cells)
-    ]
-    return AdditiveMeasure(cells, released, [np.full_like(part, share) for part, share in _shared(cells, released)])
+    return AdditiveMeasure(cells, _climbed_shares(cells), _everything(cells))
 
 
 def entropy(cells: Cells) -> Measure:
     """Return the bits lost about the values, as a share of what suppressing everything would lose."""
-    released = [share * _bits(cells, place) for place, (share, _) in enumerate(_weighted(cells))]
+    released = _missing_bits(cells)
     suppressed = [np.broadcast_to(part[-1], part.shape) for part in released]
     everything = AdditiveMeasure(cells, suppressed, suppressed).floors
     scale = sum(float(part[0]) for part in everything) or 1.0
@@ -172,7 +167,7 @@ def entropy(cells: Cells) -> Measure:
 
 def height(cells: Cells) -> Measure:
     """Return the sum of the levels, plus the share of suppressed rows to choose between nodes of the same height."""
-    released = [np.outer(np.arange(item.height + 1.0), np.ones(len(item.leaves))) for item in cells.attributes]
+    released = _climbed_levels(cells)
     return AdditiveMeasure(cells, released, [part + 1 / len(released) for part in released])
 
 
@@ -208,27 +203,50 @@ LOSSES: dict[str, NodeLoss] = {
 }
 
 
-def _average(total: int, sizes: Floats) -> float:
-    return total / max(len(sizes), 1)
+def leaf_costs(loss: str, cells: Cells) -> Parts:
+    """Return, per quasi-identifier, what a leaf (column) costs at a level (row); LM for a loss of classes."""
+    return {"precision": _climbed_shares, "entropy": _missing_bits, "height": _climbed_levels}.get(loss, _open_shares)(
+        cells
+    )
+
+
+def _open_shares(cells: Cells) -> list[Floats]:
+    return [share * item.leaf_losses for share, item in _weighted(cells)]
+
+
+def _climbed_shares(cells: Cells) -> list[Floats]:
+    pairs = zip(_weighted(cells), _climbed_levels(cells), strict=True)
+    return [share * levels / max(item.height, 1) for (share, item), levels in pairs]
+
+
+def _climbed_levels(cells: Cells) -> list[Floats]:
+    return [np.outer(np.arange(item.height + 1.0), np.ones(len(item.leaves))) for item in cells.attributes]
+
+
+def _missing_bits(cells: Cells) -> list[Floats]:
+    """Return the bits that are missing to tell a leaf from others of its node, weighted."""
+    return [share * _bits(cells, place) for place, (share, _) in enumerate(_weighted(cells))]
+
+
+def _bits(cells: Cells, place: int) -> Floats:
+    item = cells.attributes[place]
+    rows = counted(cells.codes[:, place], cells.weights.astype(np.float64), size=len(item.leaves))
+    together = np.stack([np.bincount(codes, weights=rows)[codes] for codes in item.ancestors])
+    shares = np.divide(together, rows, out=np.ones_like(together), where=rows > 0)
+    return np.log2(shares)
+
+
+def _everything(cells: Cells) -> list[Floats]:
+    return [np.full((item.height + 1, len(item.leaves)), share) for share, item in _weighted(cells)]
 
 
 def _weighted(cells: Cells) -> list[tuple[float, Attribute]]:
     return list(zip(cells.weights_of_attributes.tolist(), cells.attributes, strict=True))
 
 
-def _shared(cells: Cells, parts: Parts) -> list[tuple[Floats, float]]:
-    return list(zip(parts, cells.weights_of_attributes.tolist(), strict=True))
-
-
 def _zeros(cells: Cells) -> Parts:
     return [np.zeros(item.height + 1) for item in cells.attributes]
 
 
-def _bits(cells: Cells, place: int) -> Floats:
-    """Return, for each leaf and level, the bits that are missing to tell the leaf from others of its node."""
-    item = cells.attributes[place]
-    rows = np.bincount(cells.codes[:, place], weights=cells.weights, minlength=len(item.leaves))
-    together = np.stack([np.bincount(codes, weights=rows)[codes] for codes in item.ancestors])
-    return np.log2(together, out=np.zeros_like(together), where=rows > 0) - np.log2(
-        rows, out=np.zeros_like(rows), where=rows > 0
-    )
+def _average(total: int, sizes: Floats) -> float:
+    return total / max(len(sizes), 1)

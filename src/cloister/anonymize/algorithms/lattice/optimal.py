@@ -20,16 +20,27 @@ NOT_PROVEN = "A better generalization may exist: the lattice was too large to se
 
 
 def optimal(task: Task) -> Outcome:
-    """Return the full-domain generalization with the least loss.
+    """Return the full-domain generalization with the least loss, or what local recoding makes of it.
 
     Options of the task: ``search`` is "exact" (the default) or "heuristic"; ``node_limit`` is the greatest lattice that
-    is searched exactly; ``budget`` is the number of nodes that a heuristic search evaluates.
+    is searched exactly; ``budget`` is the number of nodes that a heuristic search evaluates; ``recoding`` is
+    "full_domain" (the default) or "local", see `cloister.anonymize.algorithms.local_recoding`.
 
     When not even full generalization satisfies the models within the suppression limit, all that fails is suppressed.
 
     Raises:
         LatticeTooLargeError: if the lattice has more nodes than the limit.
     """
+    recoding = task.options.get("recoding", "full_domain")
+    if check_choice(recoding, name="recoding", allowed=("full_domain", "local")) == "full_domain":
+        return full_domain_optimum(task)
+    from cloister.anonymize.algorithms.local_recoding import local_recoding
+
+    return local_recoding(task)
+
+
+def full_domain_optimum(task: Task) -> Outcome:
+    """Return the full-domain generalization with the least loss."""
     check_choice(task.loss, name="loss", allowed=tuple(LOSSES))
     evaluator = evaluator_of(task, task.cells)
     found = _search(task, evaluator)

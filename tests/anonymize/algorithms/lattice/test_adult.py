@@ -1,0 +1,90 @@
+"""The Adult table: the optimum against every node of the lattice, and how few nodes it takes to prove it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cloister.anonymize.algorithms.base import Task
+from cloister.anonymize.algorithms.lattice import optimal
+from cloister.anonymize.cells import Cells
+from cloister.anonymize.models import check_of
+from cloister.anonymize.regions import Regions
+from cloister.core.guarantees import KAnonymity, LDiversity
+from tests.support.adult import adult_cells
+
+K = 5
+
+
+@pytest.fixture(scope="module")
+def adult(shared_data: Path) -> Cells:
+    return adult_cells(shared_data)
+
+
+def every_node(cells: Cells) -> Iterator[tuple[tuple[int, ...], int, float]]:
+    """Yield each node with the rows it suppresses and its mean LM, by counting its classes."""
+    total = cells.total
+    for node in itertools.product(*(range(item.height + 1) for item in cells.attributes)):
+        key = np.zeros(len(cells), dtype=np.int64)
+        cost = np.zeros(len(cells))
+        for place, (item, level) in enumerate(zip(cells.attributes, node, strict=True)):
+            codes = item.ancestors[level]
+            key = key * (codes.max() + 1) + codes[cells.codes[:, place]]
+            cost += ((np.bincount(codes)[codes] - 1) / (len(codes) - 1))[cells.codes[:, place]]
+        _, classes = np.unique(key, return_inverse=True)
+        kept = np.bincount(classes, weights=cells.weights)[classes] >= K
+        suppressed = total - int(cells.weights[kept].sum())
+        loss = float(cells.weights[kept] @ cost[kept]) / len(cells.attributes)
+        yield node, suppressed, (loss + suppressed) / total
+
+
+@pytest.mark.slow
+def test_the_optimum_of_adult_is_the_best_of_all_6480_nodes(adult: Cells) -> None:
+    nodes = list(every_node(adult))
+    assert len(nodes) == 6480
+    for limit in (Fraction(0), Fraction(1, 20), Fraction(1, 4), Fraction(1)):
+        task = Task(cells=adult, checks=(check_of(KAnonymity(k=K)),), suppression_limit=limit)
+        outcome = optimal(task)
+        loss, node, suppressed = min((loss, node, lost) for node, lost, loss in nodes if lost <= task.allowed)
+        assert tuple(outcome.facts["levels"].values()) == node
+        assert outcome.partition.suppressed == suppressed
+        assert Regions(partition=outcome.partition).loss() == pytest.approx(loss, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("limit", "levels", "suppressed", "loss", "nodes"),
+    [
+        ("0", (0, 4, 0, 2, 3, 2, 2, 1), 0, 0.660842, 150),
+        ("0.05", (0, 3, 0, 1, 2, 1, 1, 1), 1248, 0.261757, 300),
+        ("1", (0, 3, 0, 0, 2, 1, 0, 1), 3049, 0.227062, 300),
+    ],
+)
+def test_few_nodes_prove_the_optimum_of_adult(
+    adult: Cells, limit: str, levels: tuple[int, ...], suppressed: int, loss: float, nodes: int
+) -> None:
+    outcome = optimal(Task(cells=adult, checks=(check_of(KAnonymity(k=K)),), suppression_limit=Fraction(limit)))
+    assert tuple(outcome.facts["levels"].values()) == levels
+    assert outcome.partition.suppressed == suppressed
+    assert Regions(partition=outcome.partition).loss() == pytest.approx(loss, abs=1e-6)
+    assert outcome.facts["nodes"] == 6480
+    assert outcome.facts["evaluated"] <= nodes
+
+
+def test_a_heuristic_search_finds_the_optimum_of_adult_without_proving_it(adult: Cells) -> None:
+    task = Task(
+        cells=adult,
+        checks=(check_of(KAnonymity(k=K)), check_of(LDiversity("salary-class", l=2))),
+        suppression_limit=Fraction(1, 20),
+    )
+    heuristic = Task(
+        cells=adult,
+        checks=task.checks,
+        suppression_limit=task.suppression_limit,
+        options={"search": "heuristic", "budget": 100},
+    )
+    assert optimal(heuristic).facts["levels"] == optimal(task).facts["levels"]
