@@ -9,6 +9,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from cloister.anonymize.anatomy_release import AnatomyRelease
 from cloister.anonymize.anonymizing import anonymize
 from cloister.anonymize.assessing import assess
 from cloister.anonymize.assessment import Assessment
@@ -17,13 +18,24 @@ from cloister.anonymize.operations.recipe import Recipe
 from cloister.anonymize.pitfalls import Pitfall
 from cloister.anonymize.release import Release
 
-__all__ = ["Assessment", "Frontier", "Pitfall", "Point", "Recipe", "Release", "anonymize", "assess", "frontier"]
+__all__ = [
+    "AnatomyRelease",
+    "Assessment",
+    "Frontier",
+    "Pitfall",
+    "Point",
+    "Recipe",
+    "Release",
+    "anonymize",
+    "assess",
+    "frontier",
+]
 
 
 class _Package(ModuleType):
     """A package that can be called."""
 
-    def __call__(self, *arguments: Any, **options: Any) -> Release:
+    def __call__(self, *arguments: Any, **options: Any) -> Release | AnatomyRelease:
         """Anonymize a table; see `anonymize`."""
         return anonymize(*arguments, **options)
 

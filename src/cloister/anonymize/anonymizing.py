@@ -15,6 +15,7 @@ import numpy as np
 
 from cloister.anonymize.algorithms.base import Outcome, Progress, Task, no_progress
 from cloister.anonymize.algorithms.catalog import check_options, entry_of, values_of
+from cloister.anonymize.anatomy_release import AnatomyRelease, anatomized
 from cloister.anonymize.applying import recoded
 from cloister.anonymize.cells import Cells, read_cells
 from cloister.anonymize.models import Check, classes_of
@@ -47,14 +48,14 @@ def anonymize(
     population: Table | None = None,
     progress: Progress | None = None,
     **options: Any,
-) -> Release:
+) -> Release | AnatomyRelease:
     """Return a release of a table in which every class of look-alike rows satisfies every model.
 
     Args:
         table: the table, with a schema that gives each column a role.
         models: what the release must satisfy, such as ``[KAnonymity(k=5), LDiversity("disease", l=3)]``; settings such
             as ``{"k": 5}`` do as well.
-        algorithm: ``optimal``, ``mondrian``, ``top_down``, ``clustering`` or ``mdav``.
+        algorithm: ``optimal``, ``mondrian``, ``top_down``, ``clustering`` or ``mdav``; ``anatomy`` gives two tables.
         suppression_limit: the share of rows that may be left out, from 0 to 1.
         quasi_identifiers: the columns that others may know, instead of those of the schema.
         sensitive: the columns that others want to know, instead of those of the schema.
@@ -77,6 +78,9 @@ def anonymize(
         )
     roles = roles_of(table, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
     checks = checks_for(models, roles)
+    if algorithm == "anatomy":
+        check_options(algorithm, options, {"random_state"})
+        return anatomized(table, roles, checks, options.get("random_state"))
     entry = entry_of(algorithm)
     check_options(algorithm, options, entry.options)
     task = Task(

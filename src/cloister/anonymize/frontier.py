@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cloister.anonymize.algorithms.base import Progress, no_progress
+from cloister.anonymize.anatomy_release import AnatomyRelease
 from cloister.anonymize.anonymizing import anonymize
 from cloister.anonymize.release import Release
 from cloister.core.guarantees import Guarantee, KAnonymity, LDiversity, TCloseness
@@ -173,7 +174,7 @@ def frontier(
         models = _models(size, diversity, closeness, attribute)
         tell(number / len(choices), f"{algorithm}, k = {size}")
         try:
-            release = anonymize(table, models=models, algorithm=algorithm, **options)
+            release = _one_table(anonymize(table, models=models, algorithm=algorithm, **options))
         except UnsatisfiableError as error:
             impossible.append(f"{algorithm}, {', '.join(model.brief() for model in models)}: {error.problem}")
         else:
@@ -182,6 +183,14 @@ def frontier(
     if not points:
         raise UnsatisfiableError(impossible[0], fix="sweep weaker models, or allow suppression.")
     return Frontier(tuple(points), tuple(impossible))
+
+
+def _one_table(release: Release | AnatomyRelease) -> Release:
+    if isinstance(release, AnatomyRelease):
+        raise ParameterError(
+            "Anatomy gives two tables, whose risk and loss are of another kind.", fix="leave anatomy out of the sweep."
+        )
+    return release
 
 
 def _models(k: int, diversity: object, closeness: object, attribute: str | None) -> tuple[Guarantee, ...]:

@@ -15,7 +15,7 @@ from cloister.cli.targets import check_target
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
-    from cloister.anonymize import Release
+    from cloister.anonymize import AnatomyRelease, Release
     from cloister.core.guarantees import Guarantee
     from cloister.data.table import Table
 
@@ -74,8 +74,13 @@ def anonymize(output: Output, **options: Any) -> None:  # click's options
     if options["frontier"] is not None:
         _sweep(output, options)
         return
+    from cloister.anonymize import AnatomyRelease
+
     with output.progress("Protecting the table") as tell:
         release = _release(options, tell)
+    if isinstance(release, AnatomyRelease):
+        _finish_two_tables(output, release, options)
+        return
     with output.progress("Writing"):
         _write(release, options)
     output.document(
@@ -108,7 +113,7 @@ def _open(options: dict[str, Any]) -> Table:
     return open_table(options["data"], schema=Schema.read(options["schema"]), **how)
 
 
-def _release(options: dict[str, Any], tell: Callable[[float, str], None]) -> Release:
+def _release(options: dict[str, Any], tell: Callable[[float, str], None]) -> Release | AnatomyRelease:
     from cloister.anonymize import Recipe, anonymize
 
     table = _open(options)
@@ -116,8 +121,8 @@ def _release(options: dict[str, Any], tell: Callable[[float, str], None]) -> Rel
         prepared = Recipe.read(options["from_recipe"]).run(table, anonymizer=anonymize)
         if prepared.release is None:
             raise ParameterError("The recipe has no anonymize step.", fix="add anonymize: {models: [{k: 5}]} to it.")
-        release: Release = prepared.release
-        return release
+        made: Release | AnatomyRelease = prepared.release
+        return made
     return anonymize(
         table,
         models=_models(options, table),
@@ -179,6 +184,15 @@ def _show(output: Output, release: Release, options: dict[str, Any]) -> None:
         output.say(f"- {pitfall}")
     if options["report"] is not None:
         output.say(f"\nThe report is in {options['report']}.")
+
+
+def _finish_two_tables(output: Output, release: AnatomyRelease, options: dict[str, Any]) -> None:
+    places = [str(place) for place in release.write(options["target"], overwrite=options["force"])]
+    if options["report"] is not None:
+        release.report(options["report"], title=f"Release of {Path(options['data']).name} in two tables")
+    output.document({**release.to_dict(), "output": places, "report": options["report"], "recipe": None})
+    output.say(f"The protected tables are in {' and '.join(places)}.")
+    output.say(f"\n{release.guarantee.explain()}")
 
 
 def _sweep(output: Output, options: dict[str, Any]) -> None:
