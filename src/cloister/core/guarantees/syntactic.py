@@ -26,6 +26,12 @@ class Syntactic(Guarantee):
         """Return the same promise about another unit: "row", or the column that tells persons apart."""
         return self._copy(unit=unit)
 
+    def _alike(self, k: int) -> str:
+        """Return who looks the same as how many others."""
+        if self.unit == "row":
+            return f"Each released row looks the same as at least {k - 1} others"
+        return f"Each released row looks the same as rows of at least {k - 1} other persons (told apart by {self.unit})"
+
     def _closing(self) -> str:
         return " This is a property of the table, not differential privacy."
 
@@ -45,7 +51,7 @@ class KAnonymity(Syntactic):
         return {"k": self.k}
 
     def _promise(self) -> str:
-        return f"Each released {self.unit} looks the same as at least {self.k - 1} others.{self._closing()}"
+        return f"{self._alike(self.k)}.{self._closing()}"
 
 
 @register
@@ -223,7 +229,7 @@ class AlphaKAnonymity(Syntactic):
 
     def _promise(self) -> str:
         return (
-            f"Each released {self.unit} looks the same as at least {self.k - 1} others, and in no such group does a "
+            f"{self._alike(self.k)}, and in no such group does a "
             f'value of "{self.attribute}" have a share above {plain(self.alpha)}.{self._closing()}'
         )
 
@@ -259,7 +265,7 @@ class PSensitivity(Syntactic):
 
     def _promise(self) -> str:
         return (
-            f"Each released {self.unit} looks the same as at least {self.k - 1} others, and each such group has at "
+            f"{self._alike(self.k)}, and each such group has at "
             f'least {self.p} values of "{self.attribute}".{self._closing()}'
         )
 
