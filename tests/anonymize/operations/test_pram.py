@@ -23,7 +23,14 @@ from cloister.anonymize.operations import (
 from cloister.anonymize.operations.pram import draw_categories
 from cloister.core import exact
 from cloister.core.random import random_source
-from cloister.errors import CloisterError, DataError, MissingBoundsError, ParameterError, UnsafeMechanismError
+from cloister.errors import (
+    CloisterError,
+    DataError,
+    MissingBoundsError,
+    ParameterError,
+    UnconfirmedSchemaError,
+    UnsafeMechanismError,
+)
 from cloister.testing import check_distribution, distributions, statistics
 from cloister.testing.exact_check import check_exactly
 
@@ -249,3 +256,16 @@ def test_values_outside_are_not_shown() -> None:
     with pytest.raises(DataError) as caught:
         Pram("v", categories=["a", "b"], epsilon=1).apply(pa.table({"v": ["secret"]}))
     assert "secret" not in str(caught.value)
+
+
+def test_guessed_categories_are_refused_where_something_is_promised() -> None:
+    schema = cl.Schema([cl.Column(name="v", categories=["a", "b"], guessed={"categories"})])
+    table = cl.open_table(pa.table({"v": ["a", "b"]}), schema=schema)
+    with pytest.raises(UnconfirmedSchemaError, match="confirm"):
+        Pram("v", epsilon=1).apply(table)
+    assert Pram("v", epsilon=1, invariant=True).apply(table).count() == 2
+
+
+def test_categories_of_another_type_are_refused() -> None:
+    with pytest.raises(ParameterError, match="as they are stored"):
+        Pram("v", categories=["a", "b"], epsilon=1).apply(pa.table({"v": pa.array([], pa.int64())}))

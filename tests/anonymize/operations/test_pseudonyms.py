@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cloister.anonymize.operations import Pseudonymize, RandomTokens, Secret, reveal
-from cloister.anonymize.operations.pseudonyms import encrypt_all, token
+from cloister.anonymize.operations.pseudonyms import encrypt_all, keyed_tokens
 from cloister.errors import CloisterError, DataError, ParameterError, ParameterTypeError, SourceNotFoundError
 from tests.anonymize.operations.helpers import transformed
 
@@ -95,7 +95,9 @@ def test_differences_that_do_not_count_are_evened_out() -> None:
 
 
 def test_colliding_tokens_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloister.anonymize.operations.pseudonyms.token", lambda *_args, **_options: "SAME")
+    monkeypatch.setattr(
+        "cloister.anonymize.operations.pseudonyms.keyed_tokens", lambda *_args, **_options: ["SAME"] * 2
+    )
     with pytest.raises(DataError, match="longer tokens"):
         tokens(["Ann", "Bob"])
 
@@ -181,5 +183,8 @@ def test_keys_are_never_shown_nor_written() -> None:
         PLAIN.to_dict()
 
 
-def test_the_helper_for_one_token() -> None:
-    assert token("Ann", key=KEY, domain="patient/study") == tokens(["Ann"])[0]
+@pytest.mark.parametrize("length", [10, 26, 51, 52])
+def test_tokens_are_base_32_of_any_length(length: int) -> None:
+    found = keyed_tokens(["Ann", "Bob"], key=KEY, domain="d", length=length)
+    assert found == [_by_hand(KEY, b"d\x00" + name)[:length] for name in (b"Ann", b"Bob")]
+    assert keyed_tokens([], key=KEY, domain="d") == []

@@ -97,7 +97,7 @@ class Pram(Operation):
         values = self._values(context)
         codes = self._codes(column, values)
         released = draw_categories(codes, self._transition(codes, len(values)), context.source)
-        options = pa.array(values, type=column.type)
+        options = _options(values, column.type, self.column)
         return with_column(rows, self.column, options.take(pa.array(released)))
 
     def restate(self, column: Column) -> Column:
@@ -129,8 +129,9 @@ class Pram(Operation):
 
     def _values_of(self, schema: Any) -> list[Any]:  # a Schema or None
         """Return the categories, a missing one last."""
-        described = None if schema is None else schema.get(self.column)
-        categories = self.categories or getattr(described, "categories", None)
+        categories = self.categories
+        if categories is None and schema is not None and self.column in schema:
+            categories = schema.categories_of(self.column, allow_guessed=self.invariant)
         if categories is None:
             raise MissingBoundsError(
                 f'PRAM of "{self.column}" needs all categories, and reading them from the data would not be private.',
@@ -165,6 +166,15 @@ class Pram(Operation):
             return public
         counts = np.bincount(codes, minlength=size).tolist()
         return invariant_matrix(public, [Fraction(count, codes.size) for count in counts])
+
+
+def _options(values: Sequence[Any], type_: pa.DataType, name: str) -> pa.Array:
+    try:
+        return pa.array(values, type=type_)
+    except (pa.ArrowException, TypeError):
+        raise ParameterError(
+            f'The categories of "{name}" are of another type than the column.', fix="write them as they are stored."
+        ) from None
 
 
 def draw_categories(codes: Integers, matrix: Matrix, source: RandomSource) -> Integers:
