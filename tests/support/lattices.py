@@ -175,21 +175,27 @@ def bits(table: SmallTable, node: tuple[int, ...], place: int, leaf: int) -> flo
     return math.log2(mates / sum(row[0][place] == leaf for row in table.rows))
 
 
+def relative_bits(table: SmallTable, node: tuple[int, ...], place: int, leaf: int) -> float:
+    entropy = sum(bits(table, table.top, place, row[0][place]) for row in table.rows) / len(table.rows)
+    return bits(table, node, place, leaf) / (entropy or 1.0)
+
+
 def additive(
-    cost: Callable[[SmallTable, tuple[int, ...], int, int], float], *, relative: bool = False
-) -> Callable[..., float]:
+    cost: Callable[[SmallTable, tuple[int, ...], int, int], float], *, most: float | None = None
+) -> Callable[[SmallTable, tuple[int, ...], list[list[Row]]], float]:
+    """Return the mean cost of rows; a suppressed cell costs the most, or as much as at the root."""
+
     def loss(table: SmallTable, node: tuple[int, ...], kept: list[list[Row]]) -> float:
-        total, most = 0.0, 0.0
+        total = 0.0
         shares = [weight / sum(table.weights) for weight in table.weights]
         remaining = Counter(row for rows in kept for row in rows)
         for row in table.rows:
             is_kept = remaining[row] > 0
             remaining[row] -= 1
             for place, leaf in enumerate(row[0]):
-                worst = cost(table, table.top, place, leaf) if relative else 1.0
-                most += shares[place] * worst
+                worst = cost(table, table.top, place, leaf) if most is None else most
                 total += shares[place] * (cost(table, node, place, leaf) if is_kept else worst)
-        return total / (most or 1.0) if relative else total / len(table.rows)
+        return total / len(table.rows)
 
     return loss
 
@@ -199,9 +205,9 @@ def lost(table: SmallTable, kept: list[list[Row]]) -> int:
 
 
 REFERENCE_LOSSES: dict[str, Callable[[SmallTable, tuple[int, ...], list[list[Row]]], float]] = {
-    "ncp": additive(loss_metric),
-    "precision": additive(climbed),
-    "entropy": additive(bits, relative=True),
+    "ncp": additive(loss_metric, most=1.0),
+    "precision": additive(climbed, most=1.0),
+    "entropy": additive(relative_bits),
     "height": lambda table, node, kept: sum(node) + lost(table, kept) / len(table.rows),
     "discernibility": lambda table, node, kept: (
         sum(len(rows) ** 2 for rows in kept) + len(table.rows) * lost(table, kept)

@@ -94,10 +94,14 @@ def test_rows_that_would_stand_alone_stay_together_under_the_node_above() -> Non
     assert list(Regions(partition=strict).labels(0)) == ["q0.1.0"]
 
 
-def test_an_unknown_score_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("settings", "fix"),
+    [({"options": {"score": "best"}}, "branching, anonymity, children"), ({"loss": "pain"}, "ncp, precision, entropy")],
+)
+def test_an_unknown_score_or_loss_is_refused(settings: dict[str, Any], fix: str) -> None:
     table = SmallTable(trees=(((0, 1), (0, 0)),), weights=(1.0,), rows=(((0,), 0, 0),))
-    with pytest.raises(ParameterError, match="branching, anonymity, children"):
-        top_down(table.task([KAnonymity(k=1)], options={"score": "best"}))
+    with pytest.raises(ParameterError, match=fix):
+        top_down(table.task([KAnonymity(k=1)], **settings))
 
 
 def test_progress_is_told_up_to_the_end() -> None:

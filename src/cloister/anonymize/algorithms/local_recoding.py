@@ -31,6 +31,9 @@ from cloister.anonymize.regions import Regions
 SET_ASIDE = Fraction(1, 10)
 """The share of rows that the full-domain generalization of the second start may leave to later steps."""
 
+_BUDGET = 200
+"""The nodes that are looked at for the second start, which need not be the best."""
+
 
 def local_recoding(task: Task) -> Outcome:
     """Return classes at least as good as those of the optimal full-domain generalization.
@@ -54,7 +57,9 @@ def _starts(task: Task, optimum: Partition) -> Iterator[NDArray[np.int64]]:
     yield released if everything.holds(released, int(released.max()) + 1).all() else first
     finer = first
     if task.suppression_limit < SET_ASIDE:
-        finer = _cell_groups(full_domain_optimum(replace(task, suppression_limit=SET_ASIDE)).partition)
+        options = {"search": "heuristic", "budget": _BUDGET}
+        aside = replace(task, suppression_limit=SET_ASIDE, options=options)
+        finer = _cell_groups(full_domain_optimum(aside).partition)
     if (finer == SUPPRESSED).any():
         yield from _with_rest(task.cells, everything, _all_released(finer))
 

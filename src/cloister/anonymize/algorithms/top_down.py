@@ -10,7 +10,7 @@ import numpy as np
 
 from cloister.anonymize.algorithms.base import Outcome, Task
 from cloister.anonymize.algorithms.lattice.judging import ClassChecker
-from cloister.anonymize.algorithms.lattice.losses import leaf_costs
+from cloister.anonymize.algorithms.lattice.losses import LOSSES, leaf_costs
 from cloister.anonymize.algorithms.specialization import SCORES, Specializer
 from cloister.anonymize.models import overall_counts
 from cloister.anonymize.partition import whole
@@ -25,6 +25,7 @@ def top_down(task: Task) -> Outcome:
     ``keep_rest=False`` takes only steps in which every child holds by itself.
     """
     score = check_choice(task.options.get("score", "branching"), name="score", allowed=tuple(SCORES))
+    check_choice(task.loss, name="loss", allowed=tuple(LOSSES))
     cells = task.cells
     specializer = Specializer(
         cells,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cloister.anonymize.algorithms.base import Task
 from cloister.anonymize.algorithms.lattice import optimal
@@ -28,19 +28,26 @@ def adult(shared_data: Path) -> Cells:
 
 def every_node(cells: Cells) -> Iterator[tuple[tuple[int, ...], int, float]]:
     """Yield each node with the rows it suppresses and its mean LM, by counting its classes."""
-    total = cells.total
-    for node in itertools.product(*(range(item.height + 1) for item in cells.attributes)):
-        key = np.zeros(len(cells), dtype=np.int64)
-        cost = np.zeros(len(cells))
-        for place, (item, level) in enumerate(zip(cells.attributes, node, strict=True)):
-            codes = item.ancestors[level]
-            key = key * (codes.max() + 1) + codes[cells.codes[:, place]]
-            cost += ((np.bincount(codes)[codes] - 1) / (len(codes) - 1))[cells.codes[:, place]]
-        _, classes = np.unique(key, return_inverse=True)
-        kept = np.bincount(classes, weights=cells.weights)[classes] >= K
-        suppressed = total - int(cells.weights[kept].sum())
-        loss = float(cells.weights[kept] @ cost[kept]) / len(cells.attributes)
-        yield node, suppressed, (loss + suppressed) / total
+    nothing = np.zeros(len(cells), dtype=np.int64)
+    for node, key, cost in keys_of_nodes(cells, (), nothing, np.zeros(len(cells))):
+        classes = key if key.max() < 10**5 else np.unique(key, return_inverse=True)[1]
+        weights = np.where(np.bincount(classes, weights=cells.weights)[classes] >= K, cells.weights, 0).astype(float)
+        suppressed = cells.total - int(weights.sum())
+        yield node, suppressed, (float(weights @ cost) / len(cells.attributes) + suppressed) / cells.total
+
+
+def keys_of_nodes(
+    cells: Cells, node: tuple[int, ...], key: NDArray[np.int64], cost: NDArray[np.float64]
+) -> Iterator[tuple[tuple[int, ...], NDArray[np.int64], NDArray[np.float64]]]:
+    """Yield all nodes that begin with some levels; cells with the same key are in the same class."""
+    if len(node) == len(cells.attributes):
+        yield node, key, cost
+        return
+    leaves = np.ascontiguousarray(cells.codes[:, len(node)])
+    for level, codes in enumerate(cells.attributes[len(node)].ancestors):
+        share = (np.bincount(codes)[codes] - 1) / (len(codes) - 1)
+        longer = key * (int(codes.max()) + 1) + codes[leaves]
+        yield from keys_of_nodes(cells, (*node, level), longer, cost + share[leaves])
 
 
 @pytest.mark.slow

@@ -157,12 +157,9 @@ def precision(cells: Cells) -> Measure:
 
 
 def entropy(cells: Cells) -> Measure:
-    """Return the bits lost about the values, as a share of what suppressing everything would lose."""
+    """Return the share of each column's entropy that is no longer told, averaged over columns by their weights."""
     released = _missing_bits(cells)
-    suppressed = [np.broadcast_to(part[-1], part.shape) for part in released]
-    everything = AdditiveMeasure(cells, suppressed, suppressed).floors
-    scale = sum(float(part[0]) for part in everything) or 1.0
-    return AdditiveMeasure(cells, [part / scale for part in released], [part / scale for part in suppressed])
+    return AdditiveMeasure(cells, released, [np.broadcast_to(part[-1], part.shape) for part in released])
 
 
 def height(cells: Cells) -> Measure:
@@ -224,16 +221,16 @@ def _climbed_levels(cells: Cells) -> list[Floats]:
 
 
 def _missing_bits(cells: Cells) -> list[Floats]:
-    """Return the bits that are missing to tell a leaf from others of its node, weighted."""
     return [share * _bits(cells, place) for place, (share, _) in enumerate(_weighted(cells))]
 
 
 def _bits(cells: Cells, place: int) -> Floats:
+    """Return the bits that are missing to tell a leaf from others of its node, as a share of the column's entropy."""
     item = cells.attributes[place]
     rows = counted(cells.codes[:, place], cells.weights.astype(np.float64), size=len(item.leaves))
     together = np.stack([np.bincount(codes, weights=rows)[codes] for codes in item.ancestors])
-    shares = np.divide(together, rows, out=np.ones_like(together), where=rows > 0)
-    return np.log2(shares)
+    bits = np.log2(np.divide(together, rows, out=np.ones_like(together), where=rows > 0))
+    return np.asarray(bits / (float(bits[-1] @ rows) / cells.total or 1.0))
 
 
 def _everything(cells: Cells) -> list[Floats]:

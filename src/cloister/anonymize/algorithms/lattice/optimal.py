@@ -16,7 +16,7 @@ from cloister.anonymize.algorithms.lattice.search import Found, Progress, search
 from cloister.anonymize.cells import Cells
 from cloister.core.validation import check_choice, check_count
 
-NOT_PROVEN = "A better generalization may exist: the lattice was too large to search all of it."
+NOT_PROVEN = "A better generalization may exist: not all of the lattice was searched."
 
 
 def optimal(task: Task) -> Outcome:
