@@ -26,19 +26,22 @@ from cloister.anonymize.roles import Roles, checks_for, roles_of
 from cloister.anonymize.settling import settled
 from cloister.core.guarantees import AllOf, Guarantee
 from cloister.core.validation import check_positive, check_probability
-from cloister.data.columns import Column, Kind
+from cloister.data.columns import BOUNDED, Column, Kind
 from cloister.data.schema import Schema
 from cloister.data.table import Table
 from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnError, UnsatisfiableError
 
 __all__ = ["anonymize"]
 
+_FEW = 4
+"""How many values a column may have for all or nothing to be a fair choice."""
+
 
 def anonymize(
     table: Table,
     *,
     models: Sequence[Guarantee | Mapping[str, Any]],
-    algorithm: str = "optimal",
+    algorithm: str | None = None,
     suppression_limit: object = 0,
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: Sequence[str] | None = None,
@@ -55,7 +58,8 @@ def anonymize(
         table: the table, with a schema that gives each column a role.
         models: what the release must satisfy, such as ``[KAnonymity(k=5), LDiversity("disease", l=3)]``; settings such
             as ``{"k": 5}`` do as well.
-        algorithm: ``optimal``, ``mondrian``, ``top_down``, ``clustering`` or ``mdav``; ``anatomy`` gives two tables.
+        algorithm: ``optimal``, ``mondrian``, ``top_down``, ``clustering`` or ``mdav``; ``anatomy`` gives two tables. By
+            default ``optimal`` if every nominal quasi-identifier has a hierarchy (or few values), else ``mondrian``, which needs none.
         suppression_limit: the share of rows that may be left out, from 0 to 1.
         quasi_identifiers: the columns that others may know, instead of those of the schema.
         sensitive: the columns that others want to know, instead of those of the schema.
@@ -78,6 +82,7 @@ def anonymize(
         )
     roles = roles_of(table, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
     checks = checks_for(models, roles)
+    algorithm = algorithm or _default_algorithm(roles)
     if algorithm == "anatomy":
         check_options(algorithm, options, {"random_state"})
         return anatomized(table, roles, checks, options.get("random_state"))
@@ -95,6 +100,14 @@ def anonymize(
     check_satisfiable(task.cells, checks)
     outcome = entry.load(algorithm)(task)
     return _released(table, roles, task, outcome, algorithm=algorithm, weights=weights)
+
+
+def _default_algorithm(roles: Roles) -> str:
+    """Return what fits the schema, whatever the data hold."""
+    columns = [roles.schema[name] for name in roles.quasi]
+    open_ = [column for column in columns if column.hierarchy is None and column.kind not in BOUNDED]
+    bare = any(column.categories is None or len(column.categories) > _FEW for column in open_)
+    return "mondrian" if bare else "optimal"
 
 
 def _counted(

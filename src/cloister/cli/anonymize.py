@@ -43,9 +43,7 @@ def _option(*names: str, metavar: str, text: str, **settings: Any) -> Callable[.
 @_option(
     "--algorithm",
     metavar="NAME",
-    text="optimal, mondrian, top_down, clustering or mdav.",
-    default="optimal",
-    show_default=True,
+    text="optimal, mondrian, top_down, clustering, mdav or anatomy; by default what fits the schema.",
 )
 @_option("--values", metavar="KIND", text="How classes are shown: hierarchy, sets or centers.")
 @_option(
