@@ -59,7 +59,7 @@ def anonymize(
         models: what the release must satisfy, such as ``[KAnonymity(k=5), LDiversity("disease", l=3)]``; settings such
             as ``{"k": 5}`` do as well.
         algorithm: ``optimal``, ``mondrian``, ``top_down``, ``clustering`` or ``mdav``; ``anatomy`` gives two tables. By
-            default ``optimal`` if every nominal quasi-identifier has a hierarchy (or few values), else ``mondrian``, which needs none.
+            default ``optimal`` if every nominal quasi-identifier has a hierarchy (or few values), else ``mondrian``.
         suppression_limit: the share of rows that may be left out, from 0 to 1.
         quasi_identifiers: the columns that others may know, instead of those of the schema.
         sensitive: the columns that others want to know, instead of those of the schema.
