@@ -48,6 +48,7 @@ ALGORITHMS: Mapping[str, Entry] = {
     ),
     "clustering": Entry(
         module=f"{_HOME}.clustering",
+        options=frozenset({"passes"}),
         values=(Values.HIERARCHY, Values.SETS, Values.CENTERS),
         describe="groups the rows that are most alike: the least loss",
     ),

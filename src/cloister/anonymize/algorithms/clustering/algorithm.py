@@ -1,0 +1,123 @@
+"""The three steps of clustering, one after the other."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.anonymize.algorithms.base import Outcome, Task
+from cloister.anonymize.algorithms.clustering.gathering import Gathering, Judge, Pieces
+from cloister.anonymize.algorithms.clustering.judging import model_judge, satisfied_cells, set_judge
+from cloister.anonymize.algorithms.clustering.ladders import (
+    combinations_of,
+    exact_agenda,
+    hopeful_agenda,
+    ladders_of,
+)
+from cloister.anonymize.algorithms.clustering.lending import filled
+from cloister.anonymize.algorithms.clustering.nearness import Nearness
+from cloister.anonymize.algorithms.clustering.polishing import Dealt, polished
+from cloister.anonymize.algorithms.clustering.repairing import repaired
+from cloister.anonymize.algorithms.dealing import deal
+from cloister.anonymize.cells import Cells
+from cloister.anonymize.partition import Partition, whole
+from cloister.anonymize.regions import Values
+from cloister.core.guarantees import KAnonymity
+from cloister.core.validation import check_count
+
+Counts: TypeAlias = NDArray[np.int64]
+
+_NODES = 20_000
+_PASSES = 1
+
+
+def clustering(task: Task) -> Outcome:
+    """Return classes of rows that are alike.
+
+    Options:
+        passes: how often rows are exchanged, each time among other neighbors (1). More passes take longer and lose
+            a little less; they are made for k-anonymity alone.
+    """
+    passes = check_count(task.options.get("passes", _PASSES), name="passes")
+    values = Values.HIERARCHY if task.values is Values.HIERARCHY else Values.SETS
+    if all(_counts_rows_only(check.model) for check in task.checks):
+        partition = _by_rows(task, values, passes)
+    else:
+        partition = _by_models(task, values)
+    partition = repaired(partition, task, values=values)
+    facts = {"classes": partition.size, "is_split": partition.is_split}
+    return Outcome(partition=partition, values=task.values, facts=facts)
+
+
+def _counts_rows_only(model: Any) -> bool:
+    return isinstance(model, KAnonymity) and model.unit == "row"
+
+
+def _by_rows(task: Task, values: Values, passes: int) -> Partition:
+    """Return classes of at least k rows; the rows of a cell may be in different ones."""
+    cells, k = task.cells, task.k
+    lone = np.flatnonzero(cells.weights < k)
+    rows = np.repeat(lone, cells.weights[lone])
+    if not len(rows):
+        return whole(cells, np.arange(len(cells)))
+    nearness, rows, groups = _gathered(cells, rows, np.ones(len(rows), np.int64), k=k, values=values, judge=None)
+    dealt = filled(cells, Dealt(cells=rows, groups=_with_last(groups)), nearness, k=k, values=values)
+    for turn in range(passes):
+        task.progress((turn + 1) / (passes + 1), "exchanging rows")
+        dealt = polished(cells, dealt, nearness, k=k, values=values, turn=turn)
+    return _partition(cells, dealt)
+
+
+def _gathered(
+    cells: Cells, owners: Counts, rows: Counts, *, k: int, values: Values, judge: Judge | None
+) -> tuple[Nearness, Counts, Counts]:
+    """Return the order of cells that was used, the cell of each piece in that order, and its class or -1."""
+    ladders = ladders_of(cells, owners, k=k, values=values)
+    nearness = Nearness(cells, [float(ladder.prices[-1].mean()) for ladder in ladders])
+    order = np.argsort(nearness.ranks(owners), kind="stable")
+    owners, rows = owners[order], rows[order]
+    ladders, nodes = combinations_of(ladders, limit=_NODES)
+    leaves = np.ascontiguousarray(cells.codes[owners].T.astype(np.int64))
+    is_exact = values is Values.HIERARCHY
+    pieces = Pieces(owners=owners, leaves=leaves, rows=rows, may_part=judge is None)
+    judges = [] if judge is None else [judge]
+    judges += [] if is_exact else [set_judge(cells, leaves)]
+    gathering = Gathering(pieces, ladders, nodes, k=k, judges=judges, exact=is_exact)
+    visits = exact_agenda(ladders, nodes, leaves.T) if is_exact else hopeful_agenda(ladders, nodes)
+    return nearness, owners, gathering.run(visits)
+
+
+def _with_last(groups: Counts) -> Counts:
+    """Return groups in which the few rows that are left over join the last class, which is the dearest."""
+    return np.where(groups < 0, max(int(groups.max(initial=0)), 0), groups)
+
+
+def _partition(cells: Cells, dealt: Dealt) -> Partition:
+    """Return the classes of dealt rows, and one class for what stays in each large cell."""
+    keys, counts = np.unique(dealt.cells * max(dealt.size, 1) + dealt.groups, return_counts=True)
+    owners, groups = np.divmod(keys, max(dealt.size, 1))
+    left = cells.weights - np.bincount(dealt.cells, minlength=len(cells))
+    stay = np.flatnonzero(left > 0)
+    return deal(
+        cells,
+        owners=np.concatenate([owners, stay]),
+        groups=np.concatenate([groups, dealt.size + np.arange(len(stay))]),
+        counts=np.concatenate([counts, left[stay]]),
+    )
+
+
+def _by_models(task: Task, values: Values) -> Partition:
+    """Return classes of whole cells that satisfy the models, and a class for each cell that found none."""
+    cells = task.cells
+    alone = satisfied_cells(task)
+    owners = np.flatnonzero(~alone)
+    groups = np.full(len(cells), -1, dtype=np.int64)
+    if len(owners):
+        judge = model_judge(task)
+        _, owners, found = _gathered(cells, owners, cells.weights[owners], k=task.k, values=values, judge=judge)
+        groups[owners] = found
+    rest = np.flatnonzero(groups < 0)
+    groups[rest] = int(groups.max(initial=-1)) + 1 + np.arange(len(rest))
+    return whole(cells, groups)
