@@ -227,3 +227,11 @@ def test_too_many_sets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_transactions_hold_no_rules() -> None:
     assert mine_rules(Transactions.from_sets([]), min_support=0.5, min_confidence=0.5) == ()
+
+
+def test_the_only_rule_is_hidden() -> None:
+    sets = [{"a", "b"}, {"a", "b"}, {"b"}, {"b"}]
+    result = hide_rules(Transactions.from_sets(sets), ["a => b"], min_support=0.5, min_confidence=0.7)
+    assert result.rules_before == 0
+    assert result.lost_share == 0
+    assert result.hiding_failure == 0

@@ -145,6 +145,13 @@ def test_reconstruction_finds_the_distribution_behind_the_noise() -> None:
     assert shares == pytest.approx([0.25, 0, 0.75], abs=0.05)
 
 
+def test_reconstruction_stops_in_any_case() -> None:
+    one, many = (
+        reconstruct_distribution([0.0, 1.0, 1.0], points=[0, 1], deviation=1, most_rounds=rounds) for rounds in (1, 500)
+    )
+    assert one[1] < many[1]
+
+
 def test_many_values_are_rounded_first() -> None:
     source = random_source(None)
     values = standard_normals(source, 2**16) * 2 + 5

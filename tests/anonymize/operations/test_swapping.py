@@ -83,6 +83,8 @@ def test_dates_are_swapped_and_the_schema_stays() -> None:
     after = Swap("v", percent=100).apply(cl.open_table(pa.table({"v": days}), schema=schema))
     assert sorted(after.to_arrow()["v"].to_pylist()) == days
     assert after.schema == schema
+    times = [dt.datetime(2020, 1, 1, hour) for hour in (1, 2, 3, 4)]
+    assert sorted(transformed(Swap("v", percent=100), v=times)["v"]) == times
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,13 @@ from cloister.anonymize.operations.plain import from_plain, to_plain
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.registry import Registry
 from cloister.data.columns import Column, Kind
+from cloister.data.engines.base import ARROW_TYPES
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import ParameterError, ParameterTypeError, did_you_mean
 
+_STORAGE = {arrow: storage for storage, arrow in ARROW_TYPES.items()}
 _LOST = ("bounds", "categories", "storage")
 
 
@@ -146,8 +148,7 @@ def restated(schema: Schema | None, operation: Operation, after: pa.Table) -> Sc
 
 def _fitting(column: Column, after: pa.Table) -> Column:
     """Return a column whose kind can be what is stored: names are nominal."""
-    storage = open_table(after.select([column.name]).slice(0, 0)).types[column.name]
-    if column.fits(storage):
+    if column.fits(_STORAGE[after.schema.field(column.name).type]):
         return column
     return replace(column, kind=Kind.NOMINAL, bounds=None, guessed=column.guessed - {"kind", *_LOST})
 

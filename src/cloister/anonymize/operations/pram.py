@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cloister.anonymize.operations.base import Context, Operation, operations
+from cloister.anonymize.operations.base import Context, Operation, opened_table, operations
 from cloister.anonymize.operations.cells import Integers, coded, column_of, with_column
 from cloister.anonymize.operations.plain import name as column_name
 from cloister.anonymize.operations.pram_matrices import (
@@ -106,8 +106,6 @@ class Pram(Operation):
 
     def estimate(self, table: Any) -> Mapping[Any, float]:  # what open_table takes
         """Return the estimated true share of each category from a released table; not for the invariant variant."""
-        from cloister.anonymize.operations.base import opened_table
-
         if self.invariant:
             raise ParameterError("Shares of an invariant release need no correction.", fix="count the categories.")
         opened = opened_table(table)
