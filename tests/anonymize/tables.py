@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cloister.anonymize.cells import Cells, read_cells
+from cloister.anonymize.attributes import attribute_of
+from cloister.anonymize.cells import Cells, Sensitive, _observed, cells_from_arrays, read_cells
 from cloister.anonymize.models import Classes, check_of, classes_of
 from cloister.anonymize.partition import full_domain
 from cloister.data.columns import Column
@@ -62,14 +63,49 @@ def classes_from_counts(
         shares, taken = np.array(overall), wanted.sum(axis=0)
         rest = shares * max(-(-int(take) // int(share)) for take, share in zip(taken, shares, strict=True)) - taken
         wanted = np.vstack([wanted, rest])
-    number, code = np.nonzero(wanted)
-    times = wanted[number, code]
+    present = np.flatnonzero(wanted.sum(axis=0))
     names = list(column.categories or range(wanted.shape[1]))
-    rows = {
-        "class": np.repeat(number, times).tolist(),
-        column.name: [names[place] for place in np.repeat(code, times)],
-    }
-    return classes_of(full_domain(cells_of(rows, [column], quasi=["class"], sensitive=[column.name]), (0,)))
+    sensitive = sensitive_of(column, [names[code] for code in present])
+    number, code = np.nonzero(wanted[:, present])
+    place, codes = attribute_of(Column(name="class"), list(range(len(wanted))))
+    cells = cells_from_arrays(
+        [place],
+        codes[number][:, None],
+        wanted[:, present][number, code],
+        sensitive=[sensitive],
+        values=code[:, None].astype(np.int32),
+    )
+    return classes_of(full_domain(cells, (0,)))
+
+
+def sensitive_of(column: Column, values: Sequence[Any]) -> Sensitive:
+    """Return a sensitive attribute with these values."""
+    attribute, leaf_of = attribute_of(column, values)
+    return Sensitive(name=column.name, values=tuple(values), attribute=_observed(attribute, leaf_of))
+
+
+def coded(rows: Sequence[Sequence[Any]], columns: Sequence[Column]) -> Cells:
+    """Return the cells of rows given one by one, without an engine: for tests of many tables.
+
+    Columns with the role "sensitive" are sensitive attributes, the others quasi-identifiers.
+    """
+    values = [_sorted(items) for items in zip(*rows, strict=True)]
+    codes = np.array([[values[place].index(item) for place, item in enumerate(row)] for row in rows], dtype=np.int32)
+    quasi = [place for place, column in enumerate(columns) if column.role != "sensitive"]
+    held = [place for place, column in enumerate(columns) if column.role == "sensitive"]
+    found = [attribute_of(columns[place], values[place]) for place in quasi]
+    return cells_from_arrays(
+        [attribute for attribute, _ in found],
+        np.column_stack([leaf_of[codes[:, place]] for place, (_, leaf_of) in zip(quasi, found, strict=True)]),
+        np.ones(len(rows), dtype=np.int64),
+        sensitive=[sensitive_of(columns[place], values[place]) for place in held],
+        values=codes[:, held],
+    )
+
+
+def _sorted(items: Sequence[Any]) -> list[Any]:
+    known = sorted(item for item in set(items) if item is not None)
+    return [*known, None] if None in items else known
 
 
 def attained(model: Any, classes: Classes, count: int | None = None) -> list[float]:
