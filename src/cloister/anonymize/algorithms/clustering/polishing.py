@@ -17,7 +17,7 @@ from cloister.anonymize.regions import Values
 Counts: TypeAlias = NDArray[np.int64]
 
 _ROWS = 1024
-_LARGE_SHARE = 0.25
+_LARGE_SHARE = 0.5
 _ROUNDS = 2
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.anonymize.algorithms.base import Task
-from cloister.anonymize.attributes import Attribute
+from cloister.anonymize.algorithms.clustering.unions import first_codes, union_losses
 from cloister.anonymize.models import all_hold, classes_of
 from cloister.anonymize.partition import Partition
 from cloister.anonymize.regions import Regions, Values
@@ -66,11 +66,9 @@ def _accepted(partner: Counts, price: Losses, fails: Truths) -> Counts:
 
 def _partners(regions: Regions, fails: Truths) -> tuple[Counts, Losses]:
     """Return for each failing class where it is merged best, and what that costs."""
-    size, cells = regions.partition.size, regions.partition.cells
-    shown = np.column_stack([regions.codes(place)[_firsts(regions)] for place in range(len(cells.attributes))])
-    order = np.lexsort(shown.T[np.argsort(-regions.losses.sum(axis=0))])
+    size = regions.partition.size
     partner, price = np.zeros(size, dtype=np.int64), np.zeros(size)
-    for part in np.array_split(order, -(-size // _CLASSES)):
+    for part in np.array_split(_near_order(regions), -(-size // _CLASSES)):
         failing = part[fails[part]]
         for start in range(0, len(failing), _BLOCK):
             block = failing[start : start + _BLOCK]
@@ -80,45 +78,15 @@ def _partners(regions: Regions, fails: Truths) -> tuple[Counts, Losses]:
     return partner, price
 
 
-def _firsts(regions: Regions) -> Counts:
-    return np.searchsorted(regions.class_of_line, np.arange(regions.partition.size))
+def _near_order(regions: Regions) -> Counts:
+    """Return the classes in an order in which neighbors are alike, sorted first by what is best kept."""
+    places = np.argsort(-regions.losses.sum(axis=0), kind="stable")
+    return np.lexsort([first_codes(regions, int(place)) for place in places])
 
 
 def _merging_costs(regions: Regions, block: Counts, part: Counts) -> Losses:
     """Return what the loss of the table grows by when a class of the block (row) joins one of the part (column)."""
-    weights = regions.partition.cells.weights_of_attributes
-    joint = np.zeros((len(block), len(part)))
-    for place, weight in enumerate(weights):
-        joint += weight * _joint_losses(regions, place, block, part)
-    own = regions.rows * (regions.losses @ weights)
-    costs = joint * (regions.rows[block][:, None] + regions.rows[part]) - own[block][:, None] - own[part]
-    return np.where(block[:, None] == part, np.inf, costs)
-
-
-def _joint_losses(regions: Regions, place: int, block: Counts, part: Counts) -> Losses:
-    attribute = regions.partition.cells.attributes[place]
-    if regions.values is Values.HIERARCHY:
-        return _joint_nodes(regions, place, attribute, block, part)
-    member = regions.membership(place)
-    if attribute.is_ordered:
-        return _joint_intervals(attribute, member, block, part)
-    mine, theirs = member[block].astype(np.float32), member[part].astype(np.float32)
-    union = mine.sum(axis=1)[:, None] + theirs.sum(axis=1) - mine @ theirs.T
-    return np.asarray((union - 1) / max(len(attribute.leaves) - 1, 1), dtype=np.float64)
-
-
-def _joint_nodes(regions: Regions, place: int, attribute: Attribute, block: Counts, part: Counts) -> Losses:
-    first = regions.codes(place)[_firsts(regions)]
-    level = np.maximum(regions.levels[block, place][:, None], regions.levels[part, place])
-    for low, ancestors in enumerate(attribute.ancestors[:-1]):
-        apart = ancestors[first[block]][:, None] != ancestors[first[part]]
-        level = np.where(apart, np.maximum(level, low + 1), level)
-    return np.asarray(attribute.leaf_losses[level, first[block][:, None]])
-
-
-def _joint_intervals(attribute: Attribute, member: Truths, block: Counts, part: Counts) -> Losses:
-    low, high = member.argmax(axis=1), member.shape[1] - 1 - member[:, ::-1].argmax(axis=1)
-    lows, highs = np.minimum(low[block][:, None], low[part]), np.maximum(high[block][:, None], high[part])
-    positions = np.zeros(1) if attribute.positions is None else attribute.positions
-    width = (positions[highs] - positions[lows]) / (attribute.span or 1.0)
-    return np.asarray(np.where(np.isnan(width), (lows != highs).astype(np.float64), width))
+    own = regions.rows * (regions.losses @ regions.partition.cells.weights_of_attributes)
+    rows = regions.rows[block][:, None] + regions.rows[part]
+    costs = union_losses(regions, block, part) * rows - own[block][:, None] - own[part]
+    return np.asarray(np.where(block[:, None] == part, np.inf, costs))
