@@ -134,7 +134,11 @@ def strata_of(rows: pa.Table, names: Iterable[str]) -> Integers:
     """Return the number of the group of equal values that each row is in; missing values are equal to each other."""
     strata = np.zeros(rows.num_rows, dtype=np.int64)
     for name in names:
-        _, codes = coded(column_of(rows, name))
-        pairs = np.stack([strata, codes])
-        strata = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        distinct, codes = coded(column_of(rows, name))
+        strata = refined(strata, codes + 1, len(distinct) + 1)
     return strata
+
+
+def refined(strata: Integers, codes: Integers, count: int) -> Integers:
+    """Return the number of the group of each row when groups are split by codes in 0 .. count - 1."""
+    return np.asarray(np.unique(strata * count + codes, return_inverse=True)[1], dtype=np.int64).reshape(-1)

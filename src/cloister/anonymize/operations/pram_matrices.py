@@ -55,8 +55,9 @@ def response_matrix(categories: int, *, epsilon: object) -> Matrix:
     Diagonal ``exp(epsilon) / (c - 1 + exp(epsilon))``, elsewhere ``1 / (c - 1 + exp(epsilon))``, rounded
     towards privacy.
 
-    >>> [round(float(entry), 6) for entry in response_matrix(2, epsilon=1)[0]]
-    [0.731059, 0.268941]
+    >>> (truth, lie), _ = response_matrix(2, epsilon=1)
+    >>> round(float(truth), 6), round(float(lie), 6)
+    (0.731059, 0.268941)
     """
     count = check_count(categories, name="categories", at_least=2)
     odds = _odds(check_epsilon(epsilon, allow_zero=True))

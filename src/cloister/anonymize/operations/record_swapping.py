@@ -17,8 +17,10 @@ from cloister.anonymize.operations.base import Context, Operation, operations
 from cloister.anonymize.operations.cells import (
     Floats,
     Integers,
+    Mask,
     column_of,
     ordered_floats,
+    refined,
     rows_where,
     strata_of,
     with_column,
@@ -31,6 +33,7 @@ from cloister.data.columns import Column
 from cloister.errors import ParameterError
 
 _NEIGHBORS = (8, 64, 512)
+_MOST_CANDIDATES = 2**22
 _JITTER = 1e-6
 
 
@@ -85,7 +88,7 @@ class SwapRecords(Operation):
         values = [ordered_floats(column_of(rows, name), name) for name in self.near]
         strata = strata_of(rows, self.within)
         for numbers in values:  # records that lack a value are near only to others that lack it
-            strata = np.unique(np.stack([strata, np.isnan(numbers)]), axis=1, return_inverse=True)[1].reshape(-1)
+            strata = refined(strata, np.isnan(numbers).astype(np.int64), 2)
         same = strata_of(rows, self.columns)
         where = _positions(values, strata, source)
         return nearest_partners(targets, where, strata, same, source)
@@ -96,8 +99,9 @@ def nearest_partners(
 ) -> Integers:
     """Return the partner of each record, itself for those that are not exchanged.
 
-    Targets propose to their nearest free record of the stratum with other attributes; of several proposals to one
-    record, or by one, a random one is accepted, and the others propose again.
+    Targets look among ever more of their nearest records, and propose to the nearest free one of their stratum with
+    other attributes; of several proposals to one record, or by one, a random one is accepted, and the others propose
+    again.
 
     Args:
         targets: the records that look for a partner.
@@ -106,35 +110,33 @@ def nearest_partners(
         same: equal numbers for records whose exchanged attributes are equal.
         source: where random bits come from.
     """
-    partners, waiting = np.arange(len(strata)), targets
+    from scipy.spatial import KDTree
+
+    partners = np.arange(len(strata))
+    if not targets.size:
+        return partners
+    tree = KDTree(positions)
     for neighbors in _NEIGHBORS:
-        while waiting.size:
-            free = np.flatnonzero(partners == np.arange(len(strata)))
-            proposals = _propose(waiting, free, positions=positions, strata=strata, same=same, neighbors=neighbors)
-            proposing = np.flatnonzero(proposals >= 0)
-            if not proposing.size:
-                break
-            chosen = proposing[permutation(source, proposing.size)]
-            accepted = _without_conflicts(waiting[chosen], proposals[chosen], len(strata))
-            left, right = waiting[chosen[accepted]], proposals[chosen[accepted]]
-            partners[left], partners[right] = right, left
-            waiting = waiting[partners[waiting] == waiting]
+        waiting = targets[partners[targets] == targets]
+        for part in np.array_split(waiting, -(-waiting.size * neighbors // _MOST_CANDIDATES) or 1):
+            _, candidates = tree.query(positions[part], k=np.arange(1, min(neighbors, len(strata)) + 1))
+            fits = (strata[candidates] == strata[part][:, None]) & (same[candidates] != same[part][:, None])
+            _pair(partners, part, candidates, fits, source)
     return partners
 
 
-def _propose(
-    waiting: Integers, free: Integers, *, positions: Floats, strata: Integers, same: Integers, neighbors: int
-) -> Integers:
-    """Return for each waiting record the nearest fitting free one among a number of neighbors, or -1."""
-    from scipy.spatial import KDTree
-
-    count = min(neighbors, free.size)
-    _, places = KDTree(positions[free]).query(positions[waiting], k=np.arange(1, count + 1))
-    candidates = free[places]
-    fits = (strata[candidates] == strata[waiting][:, None]) & (same[candidates] != same[waiting][:, None])
-    best = np.argmax(fits, axis=1)
-    nearest = candidates[np.arange(len(waiting)), best]
-    return np.where(fits.any(axis=1), nearest, -1)
+def _pair(partners: Integers, waiting: Integers, candidates: Integers, fits: Mask, source: RandomSource) -> None:
+    """Fill in partners for waiting records, each with one of its candidates, until nobody can propose."""
+    while waiting.size:
+        free = partners == np.arange(len(partners))
+        usable = fits & free[candidates] & free[waiting][:, None]
+        proposing = np.flatnonzero(usable.any(axis=1))
+        proposing = proposing[permutation(source, proposing.size)]
+        proposals = candidates[proposing, np.argmax(usable[proposing], axis=1)]
+        accepted = _without_conflicts(waiting[proposing], proposals, len(partners))
+        left, right = waiting[proposing[accepted]], proposals[accepted]
+        partners[left], partners[right] = right, left
+        waiting, candidates, fits = waiting[proposing], candidates[proposing], fits[proposing]
 
 
 def _without_conflicts(left: Integers, right: Integers, count: int) -> Integers:
