@@ -12,7 +12,9 @@ from cloister.anonymize.utility.distributions import association_difference, mar
 from cloister.anonymize.utility.queries import SANITY, count_original, count_released, measure_queries
 
 ZIPS = cl.Hierarchy.masking([*range(13000, 13100), *range(14850, 14860)])
-AGES = cl.Hierarchy.from_levels({age: ["<30" if age < 30 else "30-40" if age < 40 else ">=40"] for age in range(20, 60)})
+AGES = cl.Hierarchy.from_levels(
+    {age: ["<30" if age < 30 else "30-40" if age < 40 else ">=40"] for age in range(20, 60)}
+)
 PATIENTS = {
     "zip": [13053, 13068, 13068, 13053, 14853, 14853, 14850, 14850, 13053, 13053, 13068, 13068],
     "age": [28, 29, 21, 23, 50, 55, 47, 49, 31, 37, 36, 35],
