@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from cloister.anonymize.assessment import NOT_PROTECTED, Assessment
+from cloister.anonymize.cells import Cells, read_cells
 from cloister.anonymize.release import Release
 from cloister.anonymize.risk import reading
 from cloister.anonymize.risk.measuring import measure_risk
@@ -20,7 +23,7 @@ from cloister.core.validation import check_count, check_probability
 from cloister.data.columns import Role
 from cloister.data.schema import Schema
 from cloister.data.table import Table
-from cloister.errors import ParameterTypeError, SchemaError
+from cloister.errors import ParameterError, ParameterTypeError, SchemaError
 
 __all__ = ["assess"]
 
@@ -32,6 +35,7 @@ def assess(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: Sequence[str] | None = None,
     population: int | Table | None = None,
+    target: str | None = None,
     threshold: float = 0.2,
     k: int = 5,
     confidence: float = 0.95,
@@ -44,6 +48,8 @@ def assess(
         quasi_identifiers: what an attacker may know, where the schema does not say it.
         sensitive: what an attacker must not learn, where the schema does not say it.
         population: how many people the table was drawn from, or a table of them all.
+        target: a column to be predicted from the quasi-identifiers, after training on the release and on the original;
+            needs the original and the extra ``learn``.
         threshold: the risk above which a row counts as at risk.
         k: the class size to ask about.
         confidence: the confidence of the interval of the estimate for the population.
@@ -56,7 +62,7 @@ def assess(
     before = release.original if release is not None and original is None else original
     schema = _described(opened, release, before, quasi_identifiers, sensitive)
     cells = reading.read_released(opened, schema)
-    kept = reading.kept_cells(cells)
+    kept = reading.kept_cells(cells) if release is None else np.ones(len(cells), dtype=bool)
     classes = reading.released_classes(cells, kept)
     fitting = None
     if isinstance(population, Table):
@@ -77,11 +83,26 @@ def assess(
         persons = int(release.classes.persons.min())
         risk = replace(risk, models=replace(risk.models, k_persons=persons))
     utility = None
-    if release is not None and original is None:
-        utility = measure_utility(compare_release(release.regions, cells, kept), k=risk.models.k)
-    elif before is not None:
-        utility = measure_utility(compare_tables(opened, cells, kept, original=before, schema=schema), k=risk.models.k)
+    if before is not None:
+        if release is not None and original is None:
+            comparison = compare_release(release.regions, cells, kept)
+        else:
+            comparison = compare_tables(opened, cells, kept, original=before, schema=schema)
+        targets = None if target is None else _counted_targets(before, schema, target)
+        utility = measure_utility(comparison, k=risk.models.k, targets=targets)
+    elif target is not None:
+        raise ParameterError("A target is learned from the original too.", fix="give original=..., or drop the target.")
     return Assessment(risk=risk, utility=utility, guarantee=NOT_PROTECTED if release is None else release.guarantee)
+
+
+def _counted_targets(original: Table, schema: Schema, target: str) -> Cells:
+    quasi = schema.with_roles(Role.QUASI)
+    if target in quasi:
+        raise ParameterError(
+            f'"{target}" is a quasi-identifier, from which the target is predicted.',
+            fix="choose a column that is not a quasi-identifier.",
+        )
+    return read_cells(original, schema, quasi=quasi, sensitive=[target])
 
 
 def _opened(table: Any) -> tuple[Table, Release | None]:

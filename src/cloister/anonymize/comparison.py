@@ -41,6 +41,10 @@ class Comparison:
     codes: NDArray[np.int32]
     rows: Counts
     lines: Lines | None = None
+    class_losses: NDArray[np.float64] | None = None
+    """The LM loss of each class (row) in each column, where more than the labels is known."""
+    class_levels: NDArray[np.int64] | None = None
+    """The level at which the rows of each class meet, likewise."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,6 +65,18 @@ class Comparison:
     def suppressed(self) -> int:
         """Return how many original rows are not released."""
         return self.total - self.kept
+
+    def lost(self, place: int) -> float:
+        """Return the sum of the LM losses of one column over the released rows."""
+        if self.class_losses is not None:
+            return float(self.rows @ self.class_losses[:, place])
+        return float(self.label_rows(place) @ self.columns[place].losses)
+
+    def climbed(self, place: int) -> float:
+        """Return the number of levels climbed in one column over the released rows."""
+        if self.class_levels is not None:
+            return float(self.rows @ self.class_levels[:, place])
+        return float(self.label_rows(place) @ self.columns[place].levels)
 
     def label_rows(self, place: int) -> NDArray[np.float64]:
         """Return how many rows show each label of one column."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ __all__ = ["ReadLabels", "leaf_numbers", "read_labels"]
 _MASKED = re.compile(r"(.+?)[*#xX]+")
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ReadLabels:
     """What the labels of one released column stand for.
 
@@ -43,7 +44,7 @@ class ReadLabels:
     losses: NDArray[np.float64]
     numbers: NDArray[np.float64]
 
-    @property
+    @cached_property
     def shares(self) -> NDArray[np.float64]:
         """Return how likely each leaf is under each label if all it allows are equally likely."""
         return np.asarray(self.member / self.member.sum(axis=1, keepdims=True))
@@ -90,11 +91,16 @@ class _Reader:
         self._attribute = attribute
         self._strict = strict
         self._nodes: dict[str, tuple[int, int]] = {}
-        for level in range(attribute.height, -1, -1):
+        for level in self._named_levels():
             named = enumerate(attribute.labels[level])
             self._nodes.update({name: (level, node) for node, name in named if name is not None})
         self._numbers = leaf_numbers(attribute)
         self._everything = np.arange(len(attribute.leaves))
+
+    def _named_levels(self) -> range:
+        """Return the levels whose names are looked up; on a scale without a hierarchy, intervals say it themselves."""
+        own = self._attribute.is_ordered and not self._attribute.has_hierarchy
+        return range(0 if own else self._attribute.height, -1, -1)
 
     def read(self, label: Any) -> _Reading:
         if is_missing(label):

@@ -72,11 +72,11 @@ def measure_disclosure(histogram: Histogram, sensitive: Sensitive) -> Disclosure
 
 def _near(histogram: Histogram, sensitive: Sensitive) -> float | None:
     positions = sensitive.attribute.positions
-    if positions is None or not sensitive.attribute.is_numeric:
+    if positions is None or not sensitive.attribute.is_numeric or not np.isfinite(positions).any():
         return None
     numbers = positions[histogram.values]
     occurring = positions[histogram.overall > 0]
-    span = float(np.nanmax(occurring) - np.nanmin(occurring)) if np.isfinite(occurring).any() else 0.0
+    span = float(np.nanmax(occurring) - np.nanmin(occurring))
     low, high = np.minimum.reduceat(numbers, histogram.starts), np.maximum.reduceat(numbers, histogram.starts)
     with np.errstate(invalid="ignore"):
         near = high - low <= NEAR * span

@@ -94,10 +94,10 @@ def measure_risk(
         ),
         disclosure=tuple(measure_disclosure(histograms[item.name], item) for item in classes.cells.sensitive),
         models=AttainedModels(
-            k=int(classes.rows.min(initial=int(classes.rows.sum()))),
-            k_persons=int(classes.persons.min(initial=0)) if classes.cells.record_subjects is not None else None,
+            k=int(classes.rows.min()),
+            k_persons=int(classes.persons.min()) if classes.cells.record_subjects is not None else None,
             k_all_columns=k_all_columns,
-            k_map=None if fitting is None else int(fitting.min(initial=0)),
+            k_map=None if fitting is None else int(fitting.min()),
             sensitive=tuple(attained_values(classes, name, counted) for name, counted in histograms.items()),
         ),
         population=population,

@@ -85,7 +85,7 @@ def measure_reidentification(
     return Reidentification(
         rows=rows,
         classes=classes,
-        smallest=int(sizes.min(initial=rows)),
+        smallest=int(sizes.min()) if classes else 0,
         prosecutor_max=1 / int(sizes.min()) if classes else 0.0,
         prosecutor_average=average,
         threshold=threshold,

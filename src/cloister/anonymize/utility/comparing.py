@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,10 @@ def compare_release(regions: Regions, released: Cells, kept: NDArray[np.bool_]) 
     numbers = _places(shown, released, kept)
     classes = np.where(partition.groups >= 0, numbers[partition.groups], -1)
     lines = Lines(cells=partition.line_cells, classes=classes, counts=partition.counts)
-    return compared(partition.cells, released, kept, lines=lines)
+    result = compared(partition.cells, released, kept, lines=lines)
+    order = np.empty(partition.size, dtype=np.int64)
+    order[numbers] = np.arange(partition.size)
+    return replace(result, class_losses=regions.losses[order], class_levels=regions.levels[order].astype(np.int64))
 
 
 def _key(label: Any) -> str | None:

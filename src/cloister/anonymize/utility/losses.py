@@ -56,9 +56,8 @@ def measure_losses(comparison: Comparison, *, k: int) -> Losses:
     total, out = comparison.total, comparison.suppressed
     shown = [comparison.label_rows(place) for place in places]
     heights = np.array([column.attribute.height for column in comparison.columns])
-    climbed = np.array([rows @ column.levels for rows, column in zip(shown, comparison.columns, strict=True)])
-    climbed = climbed + out * heights
-    lost = np.array([rows @ column.losses for rows, column in zip(shown, comparison.columns, strict=True)]) + out
+    climbed = np.array([comparison.climbed(place) for place in places]) + out * heights
+    lost = np.array([comparison.lost(place) for place in places]) + out
     untold = [_untold(comparison, place, shown[place]) for place in places]
     weighted = float(lost @ comparison.original.weights_of_attributes)
     return Losses(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cloister.anonymize.cells import Cells
 from cloister.anonymize.comparison import Comparison
 from cloister.anonymize.risk.linkage import LinkageRate, measure_linkage
 from cloister.anonymize.utility.distributions import association_difference, marginal_distances
+from cloister.anonymize.utility.learning import Learning, measure_learning
 from cloister.anonymize.utility.losses import Losses, measure_losses
 from cloister.anonymize.utility.microaggregation import SquaredError, measure_squares
 from cloister.anonymize.utility.queries import QueryErrors, measure_queries
@@ -26,6 +28,7 @@ class Utility:
         queries: the errors of count questions.
         squares: the squared error of each column of numbers, where rows can be matched with their originals.
         linkage: how often the nearest released row is the right one, where rows can be matched with their originals.
+        learning: how well a column is predicted after training on the release, if that was asked for.
     """
 
     losses: Losses
@@ -34,6 +37,7 @@ class Utility:
     queries: QueryErrors
     squares: tuple[SquaredError, ...] = ()
     linkage: LinkageRate | None = None
+    learning: Learning | None = None
 
     def __str__(self) -> str:
         return f"loss {self.losses.ncp:.4f}, count questions off by {100 * self.queries.median:.3g}% (median)"
@@ -56,6 +60,8 @@ class Utility:
         ]
         if self.linkage is not None:
             rows.append(("record linkage", str(self.linkage)))
+        if self.learning is not None:
+            rows.append(("learning", str(self.learning)))
         return tuple(rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,11 +73,18 @@ class Utility:
             "queries": self.queries.to_dict(),
             "squares": [item.to_dict() for item in self.squares],
             "linkage": None if self.linkage is None else self.linkage.to_dict(),
+            "learning": None if self.learning is None else self.learning.to_dict(),
         }
 
 
-def measure_utility(comparison: Comparison, *, k: int) -> Utility:
-    """Measure the utility of a release, with ``k`` for the average class size."""
+def measure_utility(comparison: Comparison, *, k: int, targets: Cells | None = None) -> Utility:
+    """Measure the utility of a release.
+
+    Args:
+        comparison: the tables.
+        k: what the average class size is divided by.
+        targets: the original counted with a column to be learned as its only sensitive one.
+    """
     return Utility(
         losses=measure_losses(comparison, k=k),
         marginals=marginal_distances(comparison),
@@ -79,4 +92,5 @@ def measure_utility(comparison: Comparison, *, k: int) -> Utility:
         queries=measure_queries(comparison),
         squares=measure_squares(comparison),
         linkage=measure_linkage(comparison),
+        learning=None if targets is None else measure_learning(comparison, targets),
     )
