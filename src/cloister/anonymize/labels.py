@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ __all__ = ["ReadLabels", "leaf_numbers", "read_labels"]
 _MASKED = re.compile(r"(.+?)[*#xX]+")
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ReadLabels:
     """What the labels of one released column stand for.
 
@@ -43,7 +44,7 @@ class ReadLabels:
     losses: NDArray[np.float64]
     numbers: NDArray[np.float64]
 
-    @property
+    @cached_property
     def shares(self) -> NDArray[np.float64]:
         """Return how likely each leaf is under each label if all it allows are equally likely."""
         return np.asarray(self.member / self.member.sum(axis=1, keepdims=True))
