@@ -78,6 +78,11 @@ class Comparison:
             return float(self.rows @ self.class_levels[:, place])
         return float(self.label_rows(place) @ self.columns[place].levels)
 
+    @cached_property
+    def original_columns(self) -> NDArray[np.intp]:
+        """Return the codes of the original, one line per column, as NumPy looks things up fastest."""
+        return np.ascontiguousarray(self.original.codes.T, dtype=np.intp)
+
     def label_rows(self, place: int) -> NDArray[np.float64]:
         """Return how many rows show each label of one column."""
         size = len(self.columns[place].losses)

@@ -7,6 +7,7 @@ exactly the values of its rows; a central value is not truthful for any single r
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,6 +24,7 @@ from cloister.data.values import text_of
 
 Counts: TypeAlias = NDArray[np.int64]
 _BLOCK = 1 << 24
+_CODE = np.dtype(np.int32)
 
 
 class Values(StrEnum):
@@ -171,9 +173,10 @@ class Regions:
             return _looked_up(low, high, lambda a, b: interval_label(attribute, a, b))
         size = len(attribute.leaves)
         pairs = np.unique(self.class_of_line * size + codes)
-        ends = np.searchsorted(pairs // size, np.arange(self.partition.size + 1))
-        members = [tuple(pairs[ends[i] : ends[i + 1]] % size) for i in range(self.partition.size)]
-        names = {member: set_label(attribute, member) for member in set(members)}
+        ends = np.searchsorted(pairs // size, np.arange(self.partition.size + 1)) * _CODE.itemsize
+        buffer = (pairs % size).astype(_CODE).tobytes()
+        members = [buffer[start:end] for start, end in itertools.pairwise(ends.tolist())]
+        names = {member: set_label(attribute, np.frombuffer(member, _CODE).tolist()) for member in set(members)}
         return _objects([names[member] for member in members])
 
     def _centers(self, attribute: Attribute, place: int) -> NDArray[np.object_]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cloister.anonymize.attributes import Attribute
 from cloister.anonymize.cells import Cells, grouped, read_cells
 from cloister.anonymize.comparison import Comparison, Lines, compared
 from cloister.anonymize.regions import Regions
@@ -43,11 +44,9 @@ def compare_tables(
 def compare_release(regions: Regions, released: Cells, kept: NDArray[np.bool_]) -> Comparison:
     """Return a comparison of a release with its original; the partition says which rows became which."""
     partition = regions.partition
-    labels = [regions.labels(place) for place in range(len(partition.cells.attributes))]
-    known = [{_key(leaf): code for code, leaf in enumerate(item.leaves)} for item in released.attributes]
     shown = np.column_stack(
-        [np.array([codes[_key(label)] for label in column]) for codes, column in zip(known, labels, strict=True)]
-    ).astype(np.int32)
+        [_label_codes(regions.labels(place), attribute) for place, attribute in enumerate(released.attributes)]
+    )
     numbers = _places(shown, released, kept)
     classes = np.where(partition.groups >= 0, numbers[partition.groups], -1)
     lines = Lines(cells=partition.line_cells, classes=classes, counts=partition.counts)
@@ -55,6 +54,13 @@ def compare_release(regions: Regions, released: Cells, kept: NDArray[np.bool_]) 
     order = np.empty(partition.size, dtype=np.int64)
     order[numbers] = np.arange(partition.size)
     return replace(result, class_losses=regions.losses[order], class_levels=regions.levels[order].astype(np.int64))
+
+
+def _label_codes(labels: NDArray[np.object_], attribute: Attribute) -> NDArray[np.int32]:
+    """Return the code of each label in the released table."""
+    known = {_key(leaf): code for code, leaf in enumerate(attribute.leaves)}
+    codes = {label: known[_key(label)] for label in set(labels)}
+    return np.array([codes[label] for label in labels], dtype=np.int32)
 
 
 def _key(label: Any) -> str | None:

@@ -81,7 +81,7 @@ def count_original(comparison: Comparison, question: Question) -> float:
     original = comparison.original
     fits = np.ones(len(original), dtype=bool)
     for place, leaves in question.items():
-        fits &= leaves[original.codes[:, place]]
+        fits &= leaves[comparison.original_columns[place]]
     return float(original.weights[fits].sum())
 
 
