@@ -9,6 +9,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from cloister.anonymize import operations
 from cloister.anonymize.anatomy_release import AnatomyRelease
 from cloister.anonymize.anonymizing import anonymize
 from cloister.anonymize.assessing import assess
@@ -17,18 +18,26 @@ from cloister.anonymize.frontier import Frontier, Point, frontier
 from cloister.anonymize.operations.recipe import Recipe
 from cloister.anonymize.pitfalls import Pitfall
 from cloister.anonymize.release import Release
+from cloister.anonymize.rule_hiding import HiddenRules, hide_rules
+from cloister.anonymize.transactions import Rule, Transactions, mine_rules
 
 __all__ = [
     "AnatomyRelease",
     "Assessment",
     "Frontier",
+    "HiddenRules",
     "Pitfall",
     "Point",
     "Recipe",
     "Release",
+    "Rule",
+    "Transactions",
     "anonymize",
     "assess",
     "frontier",
+    "hide_rules",
+    "mine_rules",
+    "operations",
 ]
 
 
