@@ -64,14 +64,18 @@ class _Rule:
 
 def safe_harbor(schema: Schema) -> tuple[SafeHarborItem, ...]:
     """Return the checklist for the columns of a schema."""
-    return tuple(_item(number, rule, schema) for number, rule in enumerate(_RULES, start=1))
+    *listed, other = enumerate(_RULES, start=1)
+    items = [_item(number, rule, schema, names=tuple(schema)) for number, rule in listed]
+    named = {name for item in items if item.finding is Finding.FOUND for name in item.columns}
+    left = tuple(name for name in schema if name not in named)
+    return (*items, _item(*other, schema, names=left))
 
 
-def _item(number: int, rule: _Rule, schema: Schema) -> SafeHarborItem:
-    named = tuple(name for name in schema if re.search(rule.words, _plain(name)))
+def _item(number: int, rule: _Rule, schema: Schema, *, names: tuple[str, ...]) -> SafeHarborItem:
+    named = tuple(name for name in names if re.search(rule.words, _plain(name)))
     if named:
         return SafeHarborItem(number=number, what=rule.what, finding=Finding.FOUND, columns=named, advice=rule.advice)
-    concerned = tuple(name for name, column in schema.columns.items() if rule.concerns and rule.concerns(column))
+    concerned = tuple(name for name in names if rule.concerns and rule.concerns(schema[name]))
     finding = Finding.LOOK if concerned else rule.otherwise
     return SafeHarborItem(
         number=number, what=rule.what, finding=finding, columns=concerned, advice=rule.advice if concerned else ""
