@@ -20,7 +20,15 @@ EVERY = [
     cl.LocalDP(epsilon=1),
     cl.KAnonymity(k=5),
     cl.LDiversity("occupation", l=3, kind="entropy"),
+    cl.LDiversity("occupation", l=3, kind="recursive", c="2.5"),
     cl.TCloseness("occupation", t=0.2),
+    cl.AlphaKAnonymity("occupation", alpha=0.5, k=5),
+    cl.PSensitivity("occupation", p=3, k=5),
+    cl.BetaLikeness("occupation", beta=1),
+    cl.BetaLikeness("occupation", beta=1, kind="basic"),
+    cl.KMap(k=5),
+    cl.DeltaPresence(delta_max=0.5),
+    g.AllOf(parts=(cl.KAnonymity(k=5), cl.LDiversity("occupation", l=3))),
     cl.NoGuarantee(reason="raw data"),
 ]
 
@@ -91,9 +99,54 @@ def test_delta_is_explained_as_slack_not_as_failure_probability() -> None:
     assert "with probability" not in text
 
 
-def test_syntactic_models_do_not_claim_differential_privacy() -> None:
-    for model in (cl.KAnonymity(k=5), cl.LDiversity("a", l=2), cl.TCloseness("a", t=1)):
-        assert "not differential privacy" in model.explain()
+SYNTACTIC = [guarantee for guarantee in EVERY if isinstance(guarantee, g.Syntactic)]
+
+
+@pytest.mark.parametrize("model", SYNTACTIC, ids=lambda item: item.kind)
+def test_syntactic_models_do_not_claim_differential_privacy(model: g.Syntactic) -> None:
+    assert "not differential privacy" in model.explain()
+
+
+def test_every_syntactic_model_is_tried_here() -> None:
+    assert {model.kind for model in SYNTACTIC} == {model.kind for model in g.Syntactic.__subclasses__()}
+
+
+@pytest.mark.parametrize("model", SYNTACTIC, ids=lambda item: item.kind)
+def test_a_model_can_be_about_persons(model: g.Syntactic) -> None:
+    about = model.with_unit("patient_id")
+    assert about.unit == "patient_id"
+    assert about.brief() == model.brief().replace("per row", "per patient_id")
+    assert g.guarantee_from_dict(about.to_dict()) == about
+
+
+def test_looking_alike_is_said_of_rows_or_of_persons() -> None:
+    assert "looks the same as at least 4 others" in cl.KAnonymity(k=5).explain()
+    assert "rows of at least 4 other persons (told apart by id)" in cl.KAnonymity(k=5, unit="id").explain()
+
+
+def test_the_factor_of_recursive_diversity_is_told() -> None:
+    model = cl.LDiversity("a", l=3, kind="recursive", c="2.5")
+    assert model.c == Fraction(5, 2)
+    assert model.brief() == "c = 2.5, l = 3 per row"
+    assert "c = 2.5" in model.explain()
+
+
+def test_several_promises_hold_together_or_not_at_all() -> None:
+    both = g.AllOf(parts=(cl.KAnonymity(k=5), cl.TCloseness("a", t="0.2")))
+    assert both.holds
+    assert both.brief() == "k = 5 per row; t = 0.2 per row"
+    assert both.explain().count("not differential privacy") == 2
+    assert not both.with_caveat(g.GUESSED_SCHEMA).holds
+    broken = g.AllOf(parts=(cl.KAnonymity(k=5), cl.KMap(k=9).with_caveat(g.GUESSED_SCHEMA)))
+    assert not broken.holds
+    assert "promise broken" in broken.brief()
+    assert g.guarantee_from_dict(json.loads(json.dumps(broken.to_dict()))) == broken
+
+
+def test_presence_is_bounded_from_both_sides() -> None:
+    model = cl.DeltaPresence(delta_min="0.1", delta_max="0.5")
+    assert (model.delta_min, model.delta_max) == (Fraction(1, 10), Fraction(1, 2))
+    assert "from 0.1 to 0.5" in model.explain()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +161,22 @@ def test_syntactic_models_do_not_claim_differential_privacy() -> None:
         (lambda: cl.KAnonymity(k=0), "k=1"),
         (lambda: cl.LDiversity("a", l=0.5), "l=3"),
         (lambda: cl.LDiversity("a", l=2, kind="entropic"), "entropy"),
+        (lambda: cl.LDiversity("a", l="2.5"), "l=3"),
+        (lambda: cl.LDiversity("a", l="2.5", kind="recursive", c=2), "l=3"),
+        (lambda: cl.LDiversity("a", l=2, kind="recursive"), "c=3"),
+        (lambda: cl.LDiversity("a", l=2, c=2), "drop c"),
+        (lambda: cl.LDiversity("a", l=2, kind="recursive", c=0), "c"),
         (lambda: cl.TCloseness("a", t=-1), "not negative"),
+        (lambda: cl.TCloseness("a", t=1, kind="manhattan"), "ordered"),
+        (lambda: cl.AlphaKAnonymity("a", alpha=2, k=5), "0 .* 1|between"),
+        (lambda: cl.AlphaKAnonymity("a", alpha="0.5", k=0), "k=1"),
+        (lambda: cl.PSensitivity("a", p=6, k=5), "raise k or lower p"),
+        (lambda: cl.PSensitivity("a", p=0, k=5), "p=1"),
+        (lambda: cl.BetaLikeness("a", beta=0), "beta"),
+        (lambda: cl.BetaLikeness("a", beta=1, kind="strong"), "enhanced"),
+        (lambda: cl.KMap(k=0), "k=1"),
+        (lambda: cl.DeltaPresence(delta_min="0.6", delta_max="0.5"), "smaller number"),
+        (lambda: cl.DeltaPresence(delta_max=2), "0 .* 1|between"),
         (lambda: g.guarantee_from_dict({"schema": "cloister.guarantee.pure_dp/9"}), "newer cloister"),
         (lambda: g.guarantee_from_dict({}), "to_dict"),
     ],

@@ -68,7 +68,7 @@ class Regions:
         attributes, size = self.partition.cells.attributes, self.partition.size
         if self.partition.levels is not None:
             return np.tile(np.array(self.partition.levels, dtype=np.int8), (size, 1))
-        return np.column_stack([self._common_level(place) for place in range(len(attributes))]).reshape(size, -1)
+        return np.column_stack([self._common_level(place) for place in range(len(attributes))])
 
     def _common_level(self, place: int) -> NDArray[np.int8]:
         attribute, codes, starts = self.partition.cells.attributes[place], self.codes(place), self._lines[1]
@@ -98,7 +98,7 @@ class Regions:
     def losses(self) -> NDArray[np.float64]:
         """Return the LM loss of each class (row) in each attribute (column), between 0 and 1."""
         places = range(len(self.partition.cells.attributes))
-        return np.column_stack([self._loss(place) for place in places]).reshape(self.partition.size, -1)
+        return np.column_stack([self._loss(place) for place in places])
 
     def _loss(self, place: int) -> NDArray[np.float64]:
         attribute = self.partition.cells.attributes[place]
@@ -133,12 +133,12 @@ class Regions:
     def loss(self) -> float:
         """Return the mean LM loss over rows and attributes (NCP); a suppressed row counts 1 in every attribute."""
         cells = self.partition.cells
-        kept = float(self.rows @ (self.losses @ cells.weights_of_attributes)) if self.partition.size else 0.0
+        kept = float(self.rows @ (self.losses @ cells.weights_of_attributes))
         return (kept + self.partition.suppressed) / cells.total
 
     def attribute_losses(self) -> NDArray[np.float64]:
         """Return the mean LM loss of each attribute over all rows, suppressed rows counting 1."""
-        kept = self.rows @ self.losses if self.partition.size else 0.0
+        kept = self.rows @ self.losses
         return np.asarray((kept + self.partition.suppressed) / self.partition.cells.total)
 
     def population(self) -> Counts:
