@@ -17,7 +17,15 @@ from cloister.anonymize.algorithms.base import Task
 from cloister.anonymize.attributes import Attribute
 from cloister.anonymize.cells import Cells, Sensitive, cells_from_arrays
 from cloister.anonymize.models import check_of
-from cloister.core.guarantees import AlphaKAnonymity, KAnonymity, LDiversity, PSensitivity, TCloseness
+from cloister.core.guarantees import (
+    AlphaKAnonymity,
+    DeltaPresence,
+    KAnonymity,
+    KMap,
+    LDiversity,
+    PSensitivity,
+    TCloseness,
+)
 
 Row = tuple[tuple[int, ...], int, int]
 """Leaf codes, sensitive value, person."""
@@ -32,6 +40,8 @@ class SmallTable:
     trees: tuple[tuple[tuple[int, ...], ...], ...]
     weights: tuple[float, ...]
     rows: tuple[Row, ...]
+    others: tuple[tuple[int, ...], ...] = ()
+    """Leaf codes of the members of the population that are not in the table."""
 
     @property
     def top(self) -> tuple[int, ...]:
@@ -41,13 +51,16 @@ class SmallTable:
         return list(itertools.product(*(range(height + 1) for height in self.top)))
 
     def cells(self) -> Cells:
+        attributes = [attribute(f"q{place}", tree, self.weights[place]) for place, tree in enumerate(self.trees)]
+        members = np.array([*(row[0] for row in self.rows), *self.others], dtype=np.int32)
         return cells_from_arrays(
-            [attribute(f"q{place}", tree, self.weights[place]) for place, tree in enumerate(self.trees)],
+            attributes,
             np.array([row[0] for row in self.rows], dtype=np.int32),
             np.ones(len(self.rows), dtype=np.int64),
             sensitive=[Sensitive(name="s", values=("a", "b", "c"), attribute=attribute("s", ((0, 1, 2), (0, 0, 0))))],
             values=np.array([[row[1]] for row in self.rows], dtype=np.int32),
             subjects=np.array([row[2] for row in self.rows], dtype=np.int64),
+            population=cells_from_arrays(attributes, members, np.ones(len(members), dtype=np.int64)),
         )
 
     def task(self, models: Sequence[Any], **settings: Any) -> Task:
@@ -90,7 +103,8 @@ def small_tables(draw: st.DrawFn, *, most_rows: int = 24) -> SmallTable:
     )
     rows = draw(st.lists(row, min_size=1, max_size=most_rows))
     weights = tuple(draw(st.sampled_from([1.0, 2.0, 0.5])) for _ in sizes)
-    return SmallTable(trees=grown, weights=weights, rows=tuple(rows))
+    others = draw(st.lists(st.tuples(*(st.integers(0, size - 1) for size in sizes)), max_size=most_rows))
+    return SmallTable(trees=grown, weights=weights, rows=tuple(rows), others=tuple(others))
 
 
 MODELS: tuple[tuple[Any, ...], ...] = (
@@ -104,18 +118,25 @@ MODELS: tuple[tuple[Any, ...], ...] = (
     (KAnonymity(k=2), TCloseness("s", t=Fraction(3, 10))),
     (AlphaKAnonymity("s", alpha=Fraction(2, 3), k=2),),
     (PSensitivity("s", p=2, k=2),),
+    (KMap(k=4),),
+    (KAnonymity(k=2), DeltaPresence(delta_max=Fraction(2, 3))),
+    (DeltaPresence(delta_min=Fraction(1, 4), delta_max=Fraction(3, 4)),),
 )
 
 
 # The reference: every node, row by row ------------------------------------------------------------------------------
 
 
-def satisfies(model: Any, rows: Sequence[Row], overall: Counter[int]) -> bool:
+def satisfies(model: Any, rows: Sequence[Row], overall: Counter[int], fitting: int) -> bool:
     units = len(rows) if model.unit == "row" else len({row[2] for row in rows})
     counts = Counter(row[1] for row in rows)
     match model:
         case KAnonymity():
             return units >= model.k
+        case KMap():
+            return fitting >= model.k
+        case DeltaPresence():
+            return bool(model.delta_min <= Fraction(len(rows), fitting) <= model.delta_max)
         case AlphaKAnonymity():
             return units >= model.k and Fraction(max(counts.values()), len(rows)) <= model.alpha
         case PSensitivity():
@@ -146,18 +167,24 @@ def released(table: SmallTable, node: tuple[int, ...], models: Sequence[Any]) ->
     """Return the classes of a node that are left after suppression."""
     groups: dict[tuple[int, ...], list[Row]] = defaultdict(list)
     for row in table.rows:
-        groups[tuple(tree[level][leaf] for tree, level, leaf in zip(table.trees, node, row[0], strict=True))].append(
-            row
-        )
+        groups[shown(table, node, row[0])].append(row)
+    members = [*(row[0] for row in table.rows), *table.others]
+    fitting = Counter(shown(table, node, codes) for codes in members)
     fixed = [model for model in models if not isinstance(model, TCloseness)]
     comparing = [model for model in models if isinstance(model, TCloseness)]
-    kept = [rows for rows in groups.values() if all(satisfies(model, rows, Counter()) for model in fixed)]
+    kept = [
+        rows for key, rows in groups.items() if all(satisfies(model, rows, Counter(), fitting[key]) for model in fixed)
+    ]
     while True:
         overall = Counter(row[1] for rows in kept for row in rows)
-        left = [rows for rows in kept if all(satisfies(model, rows, overall) for model in comparing)]
+        left = [rows for rows in kept if all(satisfies(model, rows, overall, 0) for model in comparing)]
         if len(left) == len(kept):
             return kept
         kept = left
+
+
+def shown(table: SmallTable, node: tuple[int, ...], codes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(tree[level][leaf] for tree, level, leaf in zip(table.trees, node, codes, strict=True))
 
 
 def loss_metric(table: SmallTable, node: tuple[int, ...], place: int, leaf: int) -> float:

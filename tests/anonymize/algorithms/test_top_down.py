@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def test_the_order_of_rows_does_not_matter(
 ) -> None:
     rows = list(table.rows)
     random.shuffle(rows)
-    other = SmallTable(trees=table.trees, weights=table.weights, rows=tuple(rows))
+    other = replace(table, rows=tuple(rows))
     first, second = (top_down(item.task(models, options=options)).partition for item in (table, other))
     assert np.array_equal(first.groups, second.groups)
 

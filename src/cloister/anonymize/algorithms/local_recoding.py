@@ -4,8 +4,8 @@ Two starts are tried, and the one with the less loss in the end is taken. The fi
 the suppression limit; the rows that it suppresses are released as one class if they satisfy the models together. The
 second allows a tenth of the rows to be set aside, so that a finer generalization is possible, and releases them too,
 together with as many other classes as it takes. From either start every class is specialized along the hierarchies as
-far as it goes, see `specialization`. The loss is never more than that of the optimal full-domain generalization,
-because the first start only improves it.
+far as it goes, see `specialization`. The loss is never more than that of the optimal full-domain generalization, which
+is kept where neither start improves it.
 """
 
 from __future__ import annotations
@@ -45,16 +45,18 @@ def local_recoding(task: Task) -> Outcome:
     """
     optimum = full_domain_optimum(task)
     found = [_specialized(task, groups) for groups in _starts(task, optimum.partition)]
-    partition = min(found, key=lambda candidate: Regions(partition=candidate).loss())
+    partition = min([*found, optimum.partition], key=lambda candidate: Regions(partition=candidate).loss())
     return replace(optimum, partition=partition, facts={**optimum.facts, "recoding": "local"})
 
 
 def _starts(task: Task, optimum: Partition) -> Iterator[NDArray[np.int64]]:
     """Yield classes to specialize; -1 is suppressed."""
     first = _cell_groups(optimum)
-    everything = ClassChecker(task.cells, task.checks, k=task.k, overall=overall_counts(task.cells))
-    released = _all_released(first)
-    yield released if everything.holds(released, int(released.max()) + 1).all() else first
+    everything = _checker(task)
+    if _all_hold(everything, _all_released(first)):
+        yield _all_released(first)
+    elif _all_hold(_checker(task, first), first):
+        yield first
     finer = first
     if task.suppression_limit < SET_ASIDE:
         options = {"search": "heuristic", "budget": _BUDGET}
@@ -83,15 +85,23 @@ def _with_rest(cells: Cells, checker: ClassChecker, groups: NDArray[np.int64]) -
 
 
 def _specialized(task: Task, groups: NDArray[np.int64]) -> Partition:
-    released = groups[task.cells.record_cells] != SUPPRESSED
-    checker = ClassChecker(task.cells, task.checks, k=task.k, overall=overall_counts(task.cells, among=released))
     specializer = Specializer(
         task.cells,
-        checker,
+        _checker(task, groups),
         costs=leaf_costs(task.loss, task.cells),
         report=lambda share: task.progress(share, "specializing classes"),
     )
     return whole(task.cells, specializer.run(groups))
+
+
+def _checker(task: Task, groups: NDArray[np.int64] | None = None) -> ClassChecker:
+    """Return the checker of a release of everything, or of the cells that are in a class."""
+    released = None if groups is None else groups[task.cells.record_cells] != SUPPRESSED
+    return ClassChecker(task.cells, task.checks, k=task.k, overall=overall_counts(task.cells, among=released))
+
+
+def _all_hold(checker: ClassChecker, groups: NDArray[np.int64]) -> bool:
+    return bool(checker.holds(groups, int(groups.max()) + 1).all())
 
 
 def _cell_groups(partition: Partition) -> NDArray[np.int64]:

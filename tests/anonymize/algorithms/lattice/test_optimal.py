@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_the_order_of_rows_does_not_matter(
 ) -> None:
     rows = list(table.rows)
     random.shuffle(rows)
-    other = SmallTable(trees=table.trees, weights=table.weights, rows=tuple(rows))
+    other = replace(table, rows=tuple(rows))
     first = optimal(table.task(models, suppression_limit=limit))
     second = optimal(other.task(models, suppression_limit=limit))
     assert first.facts == second.facts
