@@ -123,17 +123,21 @@ def _counted(
             f"The model {type(needed.model).__name__} compares with a population.",
             fix="give population=cloister.open_table(...), with the same quasi-identifiers.",
         )
-    modelled = [name for name in roles.sensitive if any(check.attribute == name for check in checks)]
+    cells = _rows(table, roles, checks, population=population)
+    return cells if weights is None else cells.with_weights(_checked_weights(weights, roles))
+
+
+def _rows(table: Table, roles: Roles, checks: Sequence[Check], *, population: Table | None = None) -> Cells:
+    """Count what the models ask about."""
     counts_persons = any(getattr(check.model, "unit", "row") == roles.subject for check in checks)
-    cells = read_cells(
+    return read_cells(
         table,
         roles.schema,
         quasi=roles.quasi,
-        sensitive=modelled,
+        sensitive=[name for name in roles.sensitive if any(check.attribute == name for check in checks)],
         subject=roles.subject if counts_persons else None,
         population=population,
     )
-    return cells if weights is None else cells.with_weights(_checked_weights(weights, roles))
 
 
 def _checked_weights(weights: Mapping[str, object], roles: Roles) -> dict[str, float]:
@@ -173,7 +177,7 @@ def _released(
     schema = _released_schema(table, roles, regions)
     return Release(
         guarantee=_promise(task, regions),
-        table=recoded(table, regions, drop=drop, schema=schema),
+        table=recoded(table, regions, drop=drop, schema=schema, count=lambda: _rows(table, roles, task.checks)),
         original=table,
         roles=roles,
         regions=regions,
@@ -199,10 +203,9 @@ def _promise(task: Task, regions: Regions) -> Guarantee:
 
 def _released_schema(table: Table, roles: Roles, regions: Regions) -> Schema:
     """Return what is known about the released columns: generalized ones are names."""
-    levels = regions.partition.levels
-    exact = {
-        item.name for place, item in enumerate(regions.partition.cells.attributes) if levels and levels[place] == 0
-    }
+    levels = regions.partition.levels or ()
+    pairs = zip(regions.partition.cells.sources, levels, strict=False)
+    exact = {source.name for source, level in pairs if level == 0 and source.is_shown_as_is}
     columns = []
     for name in table.columns:
         column = roles.schema[name]

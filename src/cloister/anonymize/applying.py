@@ -9,7 +9,7 @@ are sorted by what is released: their order tells nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -23,6 +23,7 @@ from cloister.anonymize.attributes import Attribute
 from cloister.anonymize.cells import Cells, Source
 from cloister.anonymize.partition import SUPPRESSED, Partition
 from cloister.anonymize.regions import Regions, Values
+from cloister.anonymize.released_table import ReleasedTable
 from cloister.data.engines.base import ARROW_TYPES, Engine, value
 from cloister.data.schema import Schema
 from cloister.data.table import Table
@@ -31,7 +32,14 @@ _LARGEST_KEY = 2**62
 _RAW, _CODED, _CLASSES, _SHOWN = "raw_rows", "coded_rows", "class_of_key", "shown_by_class"
 
 
-def recoded(table: Table, regions: Regions, *, drop: Sequence[str], schema: Schema | None) -> Table:
+def recoded(
+    table: Table,
+    regions: Regions,
+    *,
+    drop: Sequence[str],
+    schema: Schema | None,
+    count: Callable[[], Cells] | None = None,
+) -> Table:
     """Return the table with the quasi-identifiers of every row replaced by what its class shows.
 
     Args:
@@ -39,6 +47,7 @@ def recoded(table: Table, regions: Regions, *, drop: Sequence[str], schema: Sche
         regions: the classes and how they are written down.
         drop: columns that are not released.
         schema: what is known about the released columns.
+        count: counts the table again, as it was counted for the classes; by default nothing is compared.
     """
     engine = table.engine
     plan = _full_domain(regions) if regions.partition.levels is not None else _by_class(regions)
@@ -46,7 +55,10 @@ def recoded(table: Table, regions: Regions, *, drop: Sequence[str], schema: Sche
     types = {name: ARROW_TYPES[engine.types[engine.names.index(name)]] for name in kept}
     fields = [(name, plan.types.get(name, types[name])) for name in kept]
     query = plan.query(engine, kept)
-    return Table(engine.derive(query, pa.schema(fields), plan.lookups), schema=schema)
+    derived = engine.derive(query, pa.schema(fields), plan.lookups)
+    if count is None:
+        return Table(derived, schema=schema)
+    return ReleasedTable(derived, schema=schema, promised=regions.partition.cells, count=count)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -137,22 +149,19 @@ def _full_domain(regions: Regions) -> _Plan:
     partition = regions.partition
     cells, levels = partition.cells, partition.levels or ()
     pairs = list(zip(cells.attributes, cells.sources, levels, strict=False))
+    coded = [(attribute, source, level) for attribute, source, level in pairs if level or not source.is_shown_as_is]
     suppressed = np.unique(partition.line_cells[partition.groups == SUPPRESSED])
     sources = tuple(source for _, source, _ in pairs)
     keyed = _pieces(sources) if len(suppressed) else ()
-    columns = tuple(source for _, source, level in pairs if level or keyed)
-    lookups = {
-        _lookup(source): _codes_table(source, _names(attribute, level) if level else None)
-        for attribute, source, level in pairs
-        if level or keyed
-    }
+    joined = pairs if keyed else coded
+    lookups = {_lookup(source): _codes_table(source, _names(attribute, level)) for attribute, source, level in joined}
     if keyed:
         lookups[_CLASSES] = pa.table(_keys(keyed, sources, cells.codes[suppressed]))
-    changed = [(source, _names(attribute, level)) for attribute, source, level in pairs if level]
+    changed = [(source, _names(attribute, level)) for attribute, source, level in coded]
     shown = {source.name: _of(_CODED, _label_column(source)) for source, _ in changed}
     return _Plan(
         lookups=lookups,
-        columns=columns,
+        columns=tuple(source for _, source, _ in joined),
         keyed=keyed,
         shown=shown,
         types=dict.fromkeys(shown, pa.string()),

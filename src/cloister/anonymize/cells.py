@@ -40,7 +40,17 @@ class Sensitive:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Source:
-    """How a column's stored values became codes, so that the engine can do the same."""
+    """How a column's stored values became codes, so that the engine can do the same.
+
+    Attributes:
+        place: its number among the sources.
+        name: the column.
+        storage: the type of the stored values.
+        values: what occurs.
+        codes: the code of each value.
+        size: the number of codes.
+        is_shown_as_is: whether every value is its own name, so that it may stand where its code's name is meant.
+    """
 
     place: int
     name: str
@@ -48,6 +58,7 @@ class Source:
     values: tuple[Any, ...]
     codes: Codes
     size: int
+    is_shown_as_is: bool = True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -200,7 +211,15 @@ def read_cells(
     coding = {name: (leaf_of, len(item.leaves)) for name, (item, leaf_of) in coded.items()}
     coding |= {name: _identity(counted, name) for name in (*sensitive, *([] if subject is None else [subject]))}
     sources = [_source(counted, place, name, *how) for place, (name, how) in enumerate(coding.items())]
-    return replace(cells, sources=tuple(sources))
+    named = [_as_named(source, attribute) for source, attribute in zip(sources, attributes, strict=False)]
+    return replace(cells, sources=(*named, *sources[len(named) :]))
+
+
+def _as_named(source: Source, attribute: Attribute) -> Source:
+    """Return the source with whether its values are the names of their leaves: ``37`` is not ``[30, 40)``."""
+    names = (attribute.labels[0][code] for code in source.codes)
+    pairs = zip(source.values, names, strict=True)
+    return replace(source, is_shown_as_is=all(item is None or text_of(item) == name for item, name in pairs))
 
 
 def _source(counted: FrequencyTable, place: int, name: str, codes: Codes, size: int) -> Source:

@@ -6,7 +6,7 @@ A `Table` holds protected rows. Its ``repr`` shows columns and types only; what 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +133,9 @@ class Table:
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as an Arrow table, in the engine's order."""
-        return all_rows(self._engine).rename_columns(list(self._engine.names))
+        rows = all_rows(self._engine).rename_columns(list(self._engine.names))
+        self._verify_read()
+        return rows
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write all rows to a CSV or Parquet file, by its ending; whole or not at all, and piece by piece.
@@ -143,8 +145,16 @@ class Table:
         """
         query, columns = select_all(self._engine)
         named = pa.schema([pa.field(name, item.type) for name, item in zip(self.columns, columns, strict=True)])
-        batches = (batch.rename_columns(list(self.columns)) for batch in self._engine.stream(query, columns))
-        write_rows(path, named, batches, overwrite=overwrite)
+        write_rows(path, named, self._verified(self._engine.stream(query, columns)), overwrite=overwrite)
+
+    def _verified(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Give the batches under the names of the columns; what must hold of them is checked before the end."""
+        for batch in batches:
+            yield batch.rename_columns(list(self.columns))
+        self._verify_read()
+
+    def _verify_read(self) -> None:
+        """Return nothing when rows that were just read may be handed out, else raise; anything goes, by default."""
 
     def to_pandas(self) -> pd.DataFrame:
         """Return all rows as a pandas data frame."""

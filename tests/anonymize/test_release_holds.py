@@ -1,0 +1,86 @@
+"""What is handed out satisfies what is promised, whatever happens around the release."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import cloister as cl
+from cloister.errors import DataError
+from tests.support.engine_tables import NamedOpener
+
+BANDS = cl.Hierarchy.from_levels([["[0, 10)", "*"], ["[10, 20)", "*"]])
+PEOPLE = pa.table({"age": [1, 2, 3, 4, 5, 11, 12, 13, 14, 15], "disease": list("abcdeabcde")})
+ALGORITHMS = ("optimal", "mondrian", "top_down", "clustering", "mdav")
+
+
+def schema(**age: Any) -> cl.Schema:
+    return cl.Schema(
+        [cl.Column(name="age", kind="numeric", role="quasi", **age), cl.Column(name="disease", role="sensitive")]
+    )
+
+
+def shown(release: Any) -> Counter[Any]:
+    return Counter(release.table.to_arrow()["age"].to_pylist())
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_values_below_the_leaves_of_a_hierarchy_are_never_released(algorithm: str) -> None:
+    table = cl.open_table(PEOPLE, schema=schema(hierarchy=BANDS))
+    release = cl.anonymize(table, models=[cl.KAnonymity(k=5)], algorithm=algorithm)
+    assert shown(release) == {"[0, 10)": 5, "[10, 20)": 5}
+    assert release.risk.models.k == 5
+
+
+def test_no_engine_releases_values_below_the_leaves(any_engine: NamedOpener) -> None:
+    table = any_engine.open(PEOPLE, schema=schema(hierarchy=BANDS))
+    assert shown(cl.anonymize(table, models=[cl.KAnonymity(k=5)])) == {"[0, 10)": 5, "[10, 20)": 5}
+
+
+def test_values_below_the_leaves_are_not_released_beside_suppressed_rows() -> None:
+    rows = pa.table({"age": [1, 2, 3, 4, 5, 11], "disease": list("abcdea")})
+    table = cl.open_table(rows, schema=schema(hierarchy=BANDS))
+    release = cl.anonymize(table, models=[cl.KAnonymity(k=5)], algorithm="optimal", suppression_limit=0.5)
+    assert shown(release) == {"[0, 10)": 5}
+
+
+CHANGES = {
+    "a class lost rows": pa.table({"age": [1, 11, 12, 13, 14, 15], "disease": list("eabcde")}),
+    "a value is new": pa.table({"age": [*PEOPLE["age"].to_pylist(), 7], "disease": list("abcdeabcdea")}),
+    "a value is not in the hierarchy": pa.table({"age": [99, *[1] * 9], "disease": list("abcdeabcde")}),
+    "a class lost a sensitive value": pa.table({"age": PEOPLE["age"], "disease": list("aaaaaabcde")}),
+    "all rows are gone": PEOPLE.slice(0, 0),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("algorithm", ["optimal", "mondrian"])
+def test_a_file_that_changed_after_its_classes_were_checked_is_not_released(
+    tmp_path: Path, change: pa.Table, algorithm: str
+) -> None:
+    source, target = tmp_path / "people.parquet", tmp_path / "released.csv"
+    pyarrow.parquet.write_table(PEOPLE, source)
+    models = [cl.KAnonymity(k=5), cl.LDiversity("disease", l=2)]
+    release = cl.anonymize(cl.open_table(source, schema=schema(hierarchy=BANDS)), models=models, algorithm=algorithm)
+    pyarrow.parquet.write_table(change, source)
+    with pytest.raises(DataError, match="anonymize it again"):
+        release.table.to_arrow()
+    with pytest.raises(DataError, match="anonymize it again"):
+        release.table.with_schema(None).to_arrow()
+    with pytest.raises(DataError, match="anonymize it again"):
+        release.write(target)
+    assert not target.exists()
+
+
+def test_an_original_that_did_not_change_is_released_again_and_again(tmp_path: Path) -> None:
+    source, target = tmp_path / "people.parquet", tmp_path / "released.csv"
+    pyarrow.parquet.write_table(PEOPLE, source)
+    release = cl.anonymize(cl.open_table(source, schema=schema()), models=[cl.KAnonymity(k=5)])
+    release.write(target)
+    assert shown(release) == shown(release)
+    assert len(target.read_text().splitlines()) == 11
