@@ -199,9 +199,11 @@ def _promise(task: Task, regions: Regions) -> Guarantee:
 
 def _released_schema(table: Table, roles: Roles, regions: Regions) -> Schema:
     """Return what is known about the released columns: generalized ones are names."""
-    levels = regions.partition.levels
+    cells, levels = regions.partition.cells, regions.partition.levels or ()
     exact = {
-        item.name for place, item in enumerate(regions.partition.cells.attributes) if levels and levels[place] == 0
+        item.name
+        for item, source, level in zip(cells.attributes, cells.sources, levels, strict=False)
+        if level == 0 and source.is_exact(item)
     }
     columns = []
     for name in table.columns:

@@ -49,6 +49,11 @@ class Source:
     codes: Codes
     size: int
 
+    def is_exact(self, attribute: Attribute) -> bool:
+        """Return whether leaves are the stored values themselves, not intervals or days that hold several of them."""
+        pairs = zip(self.values, self.codes, strict=True)
+        return all(item is None or text_of(item) == attribute.labels[0][code] for item, code in pairs)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Cells:
