@@ -234,10 +234,10 @@ def _models_of(name: str, kind: Kept) -> Iterator[SearchStrategy[Guarantee]]:
     some = st.sampled_from([1, Fraction(3, 2), 2, Fraction(13, 5), 3])
     whole = st.integers(1, 3)
     share = st.sampled_from([0, Fraction(1, 10), Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(9, 10)])
-    yield whole.map(lambda l: LDiversity(name, l=l))
+    yield whole.map(lambda size: LDiversity(name, l=size))
     for variant in ("frequency", "entropy"):
-        yield some.map(lambda l, variant=variant: LDiversity(name, l=l, kind=variant))
-    yield st.builds(lambda l, c: LDiversity(name, l=l, c=c, kind="recursive"), whole, some)
+        yield some.map(lambda size, variant=variant: LDiversity(name, l=size, kind=variant))
+    yield st.builds(lambda size, c: LDiversity(name, l=size, c=c, kind="recursive"), whole, some)
     distances = ["equal", "variational", "kl"]
     distances += ["ordered"] if kind.facts.get("kind") == "numeric" else []
     distances += ["hierarchical"] if "hierarchy" in kind.facts else []

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from cloister.anonymize.assessment import NOT_PROTECTED, Assessment
 from cloister.anonymize.release import Release
 from cloister.anonymize.risk import reading
@@ -56,7 +58,7 @@ def assess(
     before = release.original if release is not None and original is None else original
     schema = _described(opened, release, before, quasi_identifiers, sensitive)
     cells = reading.read_released(opened, schema)
-    kept = reading.kept_cells(cells)
+    kept = reading.kept_cells(cells) if release is None else np.ones(len(cells), dtype=bool)
     classes = reading.released_classes(cells, kept)
     fitting = None
     if isinstance(population, Table):
@@ -65,7 +67,7 @@ def assess(
         classes,
         codes=cells.codes[kept],
         unit="row" if cells.record_subjects is None else str(schema.subject),
-        suppressed=int(cells.weights[~kept].sum()),
+        suppressed=int(cells.weights[~kept].sum()) if release is None else release.suppressed,
         population_size=None if population is None or fitting is not None else _size(population),
         fitting=fitting,
         k_all_columns=reading.k_of_all_columns(opened, schema, k=int(classes.rows.min())),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cloister.anonymize.models import Check, check_of, model_from
-from cloister.core.guarantees import Guarantee, Syntactic, TCloseness
+from cloister.core.guarantees import Guarantee, KMap, Syntactic, TCloseness
 from cloister.data.columns import BOUNDED, Column, Kind, Role
 from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
@@ -36,7 +36,7 @@ def roles_of(
         SchemaError: if there is no schema, a column has no role, or a column is both sensitive and a quasi-identifier.
     """
     schema = _complete(table, quasi_identifiers, sensitive)
-    columns = [schema[name] for name in table.columns]
+    columns = [_without_person(schema[name]) for name in table.columns]
     quasi = _listed(columns, Role.QUASI)
     if not quasi:
         raise SchemaError(
@@ -71,6 +71,11 @@ def _check_quasi(column: Column, storage: StorageType) -> None:
             f'"{column.name}" is called {column.kind} and stored as text, so that its order would be that of letters.',
             fix=f'read it in its type: schema.with_storage("{column.name}", "{wanted}"), or give it a hierarchy.',
         )
+
+
+def _without_person(column: Column) -> Column:
+    """Return a column that names the person as an identifier, unless it is generalized: rows must not be linked by it."""
+    return replace(column, role=Role.IDENTIFIER) if column.subject and column.role is Role.INSENSITIVE else column
 
 
 def _listed(columns: Sequence[Column], role: Role) -> tuple[str, ...]:
@@ -172,6 +177,8 @@ def _check_scale(model: object, roles: Roles) -> None:
 
 def _counted(model: Guarantee, roles: Roles) -> Guarantee:
     unit = getattr(model, "unit", "row")
+    if isinstance(model, KMap):
+        return _counted_in_population(model)
     if unit not in ("row", roles.subject) and hasattr(model, "k"):
         raise SchemaError(
             f'The model counts "{unit}", which the schema does not mark as the person.',
@@ -180,6 +187,15 @@ def _counted(model: Guarantee, roles: Roles) -> Guarantee:
     if roles.subject is None or unit != "row" or not isinstance(model, Syntactic) or not hasattr(model, "k"):
         return model
     return model.with_unit(roles.subject)
+
+
+def _counted_in_population(model: KMap) -> KMap:
+    if model.unit != "row":
+        raise SchemaError(
+            "KMap counts the rows of the population, which are not told apart by person.",
+            fix="leave unit out, and give a population with one row per person.",
+        )
+    return model
 
 
 def _check_attribute(name: str | None, roles: Roles) -> None:

@@ -46,8 +46,8 @@ def _nearest(partition: Partition, points: Points, fails: Counts) -> Counts:
     centers = [points.take(cells[lines]).center(counts[lines]) for lines in members]
     among = replace(
         points,
-        numbers=np.array([numbers for numbers, _ in centers]).T.reshape(len(points.numbers), -1),
-        codes=np.array([codes for _, codes in centers], dtype=np.int64).T.reshape(len(points.codes), -1),
+        numbers=np.array([numbers for numbers, _ in centers]).T.reshape(len(points.numbers), len(centers)),
+        codes=np.array([codes for _, codes in centers], dtype=np.int64).T.reshape(len(points.codes), len(centers)),
     )
     found = []
     for number in fails:
