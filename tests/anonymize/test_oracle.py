@@ -1,10 +1,10 @@
 """An independent checker agrees: pycanon measures 200 releases and finds what cloister says of them.
 
 Compared are k, distinct and entropy l, t (its distance for text is the variational one, for numbers the ordered earth
-mover's distance), alpha and basic beta-likeness, each as pycanon defines them, which is as cloister does. pycanon tells
-only the whole part of entropy l, in floating point: 1 for exactly 2. Not compared, because the definitions differ: its recursive (c, l) compares the
-*rarest* value of a class with the rest (it sorts counts upwards), and its enhanced beta bounds every value by the
-largest gain of all. Recursive diversity is checked by the plain rows instead.
+mover's distance), alpha and basic beta-likeness: pycanon defines them as cloister does. It tells only the whole part of
+entropy l, in floating point: 1 for exactly 2. Not compared, because the definitions differ: its recursive (c, l)
+compares the *rarest* value of a class with the rest (it sorts counts upwards), and its enhanced beta bounds every value
+by the largest gain of all. Those models are checked on the plain rows instead.
 """
 
 from __future__ import annotations
