@@ -97,7 +97,7 @@ def anonymize(
         options=options,
         progress=progress or no_progress,
     )
-    check_satisfiable(task.cells, checks)
+    check_satisfiable(task)
     outcome = entry.load(algorithm)(task)
     return _released(table, roles, task, outcome, algorithm=algorithm, weights=weights)
 
@@ -147,15 +147,18 @@ def _checked_weights(weights: Mapping[str, object], roles: Roles) -> dict[str, f
     return {name: float(check_positive(weight, name="weight")) for name, weight in weights.items()}
 
 
-def check_satisfiable(cells: Cells, checks: Sequence[Check]) -> None:
+def check_satisfiable(task: Task) -> None:
     """Return nothing when the whole table as one class satisfies the models, else raise.
+
+    Where rows may be suppressed, a part of the table may satisfy a model that the whole does not.
 
     Raises:
         UnsatisfiableError: with the model that fails and what would satisfy it.
     """
-    everything = classes_of(whole(cells, np.zeros(len(cells), dtype=np.int64)))
-    for check in checks:
-        if check.is_monotone and not check.holds(everything).all():
+    everything = classes_of(whole(task.cells, np.zeros(len(task.cells), dtype=np.int64)))
+    for check in task.checks:
+        is_decided = check.is_monotone and (check.is_hereditary or not task.allowed)
+        if is_decided and not check.holds(everything).all():
             raise UnsatisfiableError(
                 f"No release can satisfy {check.model.brief()}: even the whole table as one class does not.",
                 fix=f"{check.advice(everything)}, or have more data.",

@@ -115,14 +115,20 @@ class _Plan:
         return query.subquery(_quoted(_CODED))
 
     def _numbered(self, query: exp.Select, places: dict[str, int]) -> exp.Select:
-        """Return the rows with a number among those of the same key, in the order of a digest of all columns."""
-        whole: list[exp.Expression] = [_text(_of("keyed", f"c{place}")) for place in places.values()]
+        """Return the rows with a number among those of the same key, in the order of a digest of all columns.
+
+        Different rows may have the same text, so that the columns themselves decide between equal digests.
+        """
+        whole: list[exp.Expression] = [_of("keyed", f"c{place}") for place in places.values()]
         bar = exp.Literal.string("|")
-        text = reduce(lambda left, right: exp.DPipe(this=exp.DPipe(this=left, expression=bar), expression=right), whole)
+        text = reduce(
+            lambda left, right: exp.DPipe(this=exp.DPipe(this=left, expression=bar), expression=right),
+            map(_text, whole),
+        )
         number = exp.Window(
             this=exp.RowNumber(),
             partition_by=[_of("keyed", f"key{piece}") for piece in range(len(self.keyed))],
-            order=exp.Order(expressions=[exp.Ordered(this=exp.MD5(this=text))]),
+            order=exp.Order(expressions=[exp.Ordered(this=column) for column in (exp.MD5(this=text), *whole)]),
         )
         everything = exp.Column(this=exp.Star(), table=exp.to_identifier("keyed", quoted=True))
         return exp.select(everything, exp.alias_(number, "number", quoted=True)).from_(query.subquery(_quoted("keyed")))
@@ -147,25 +153,25 @@ class _Plan:
 def _full_domain(regions: Regions) -> _Plan:
     """Return a plan in which each column is joined with its names, and suppressed keys are left out."""
     partition = regions.partition
-    cells, levels = partition.cells, partition.levels or ()
-    pairs = list(zip(cells.attributes, cells.sources, levels, strict=False))
-    coded = [(attribute, source, level) for attribute, source, level in pairs if level or not source.is_shown_as_is]
+    cells = partition.cells
+    sources = cells.sources[: len(cells.attributes)]
+    chosen = zip(cells.attributes, sources, partition.levels or (), strict=True)
+    shown_names = {source: _names(attribute, level, source) for attribute, source, level in chosen}
     suppressed = np.unique(partition.line_cells[partition.groups == SUPPRESSED])
-    sources = tuple(source for _, source, _ in pairs)
     keyed = _pieces(sources) if len(suppressed) else ()
-    joined = pairs if keyed else coded
-    lookups = {_lookup(source): _codes_table(source, _names(attribute, level)) for attribute, source, level in joined}
+    changed = {source: names for source, names in shown_names.items() if names is not None}
+    columns = tuple(source for source in sources if keyed or source in changed)
+    lookups = {_lookup(source): _codes_table(source, changed.get(source)) for source in columns}
     if keyed:
         lookups[_CLASSES] = pa.table(_keys(keyed, sources, cells.codes[suppressed]))
-    changed = [(source, _names(attribute, level)) for attribute, source, level in coded]
-    shown = {source.name: _of(_CODED, _label_column(source)) for source, _ in changed}
+    shown = {source.name: _of(_CODED, _label_column(source)) for source in changed}
     return _Plan(
         lookups=lookups,
-        columns=tuple(source for _, source, _ in joined),
+        columns=columns,
         keyed=keyed,
         shown=shown,
         types=dict.fromkeys(shown, pa.string()),
-        labels={_label_column(source): _label(source, names) for source, names in changed},
+        labels={_label_column(source): _label(source, names) for source, names in changed.items()},
         lists_suppressed=True,
     )
 
@@ -284,8 +290,10 @@ def _codes_table(source: Source, names: Sequence[str | None] | None) -> pa.Table
     return pa.table(columns)
 
 
-def _names(attribute: Attribute, level: int) -> list[str | None]:
-    """Return the name of each leaf at a level."""
+def _names(attribute: Attribute, level: int, source: Source) -> list[str | None] | None:
+    """Return the name of each leaf at a level; None where stored values are released as they are."""
+    if level == 0 and source.is_shown_as_is:
+        return None
     return [attribute.labels[level][node] for node in attribute.ancestors[level]]
 
 

@@ -71,7 +71,7 @@ def assess(
         classes,
         codes=cells.codes[kept],
         unit="row" if cells.record_subjects is None else str(schema.subject),
-        suppressed=int(cells.weights[~kept].sum()),
+        suppressed=int(cells.weights[~kept].sum()) if release is None else release.suppressed,
         population_size=None if population is None or fitting is not None else _size(population),
         fitting=fitting,
         k_all_columns=reading.k_of_all_columns(opened, schema, k=int(classes.rows.min())),

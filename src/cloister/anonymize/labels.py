@@ -95,6 +95,7 @@ class _Reader:
             named = enumerate(attribute.labels[level])
             self._nodes.update({name: (level, node) for node, name in named if name is not None})
         self._numbers = leaf_numbers(attribute)
+        self._most_parts = 1 + max((name.count(",") for name in attribute.labels[0] if name is not None), default=0)
         self._everything = np.arange(len(attribute.leaves))
 
     def _named_levels(self) -> range:
@@ -111,7 +112,7 @@ class _Reader:
             return self._node(*self._nodes[name])
         if name == ROOT:
             return self._of(self._everything, loss=1.0)
-        ways = (self._set, self._interval, self._masked)
+        ways = (self._set, self._range, self._interval, self._masked)
         for way in (self._point, *ways) if self._strict else ways:
             found = way(name)
             if found is not None:
@@ -137,12 +138,44 @@ class _Reader:
     def _set(self, name: str) -> _Reading | None:
         if not (name.startswith("{") and name.endswith("}")):
             return None
-        parts = [part.strip() for part in name[1:-1].split(",")]
-        leaves = [self._leaf(part) for part in parts]
-        if None in leaves:
+        leaves = self._members(name[1:-1].split(","))
+        if leaves is None:
             return None
         known = np.unique(np.array(leaves, dtype=np.int64))
         return self._of(known, loss=(len(known) - 1) / max(len(self._attribute.leaves) - 1, 1))
+
+    def _members(self, parts: list[str]) -> list[int] | None:
+        """Return the leaves that parts between commas name; a name may itself hold commas."""
+        ways: list[list[int] | None] = [[]]
+        for end in range(1, len(parts) + 1):
+            found = None
+            for start in range(max(end - self._most_parts, 0), end):
+                leaf, before = self._leaf(",".join(parts[start:end]).strip()), ways[start]
+                if leaf is not None and before is not None:
+                    found = [*before, leaf]
+                    break
+            ways.append(found)
+        return ways[-1]
+
+    def _range(self, name: str) -> _Reading | None:
+        """Read a closed interval between two values of an ordered column, such as dates or grades."""
+        attribute = self._attribute
+        if not attribute.is_ordered or not (name.startswith("[") and name.endswith("]")):
+            return None
+        parts = name[1:-1].split(", ")
+        for cut in range(1, len(parts)):
+            low, high = self._leaf(", ".join(parts[:cut])), self._leaf(", ".join(parts[cut:]))
+            if low is not None and high is not None and low <= high:
+                inside = np.arange(low, high + 1)
+                return self._of(inside, loss=self._span(low, high))
+        return None
+
+    def _span(self, low: int, high: int) -> float:
+        """Return the length of a range of leaves over that of the column, by leaves where a person named them all."""
+        attribute = self._attribute
+        if attribute.positions is None or attribute.has_hierarchy:
+            return (high - low) / max(len(attribute.leaves) - 1, 1)
+        return float((attribute.positions[high] - attribute.positions[low]) / attribute.span) if attribute.span else 0.0
 
     def _leaf(self, name: str) -> int | None:
         if name == "missing" and self._attribute.has_missing:

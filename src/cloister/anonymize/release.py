@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cloister.anonymize.models import Check, Classes, classes_of, settings_of
+from cloister.anonymize.models.settings import plain
 from cloister.anonymize.operations.recipe import Recipe
 from cloister.anonymize.partition import Partition
 from cloister.anonymize.pitfalls import Pitfall, find_pitfalls
@@ -150,7 +151,7 @@ class Release(Result):
         chosen: dict[str, Any] = {
             "models": [settings_of(check.model) for check in self.checks],
             "algorithm": self.algorithm,
-            "suppression_limit": float(self.suppression_limit),
+            "suppression_limit": plain(self.suppression_limit),
             "quasi_identifiers": list(self.roles.quasi),
             "sensitive": list(self.roles.sensitive),
             "values": str(self.regions.values),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cloister.anonymize.models import Check, check_of, model_from
-from cloister.core.guarantees import Guarantee, Syntactic, TCloseness
+from cloister.core.guarantees import Guarantee, KMap, Syntactic, TCloseness
 from cloister.data.columns import BOUNDED, Column, Kind, Role
 from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
@@ -17,7 +17,7 @@ from cloister.errors import ParameterError, ParameterTypeError, SchemaError, Unk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """The columns of a table by what they give away."""
+    """The columns of a table by what they give away; ``alphabetical`` ones have no order but that of letters."""
 
     schema: Schema
     quasi: tuple[str, ...]
@@ -25,6 +25,7 @@ class Roles:
     identifiers: tuple[str, ...]
     insensitive: tuple[str, ...]
     subject: str | None = None
+    alphabetical: tuple[str, ...] = ()
 
 
 def roles_of(
@@ -36,7 +37,7 @@ def roles_of(
         SchemaError: if there is no schema, a column has no role, or a column is both sensitive and a quasi-identifier.
     """
     schema = _complete(table, quasi_identifiers, sensitive)
-    columns = [schema[name] for name in table.columns]
+    columns = [_without_person(schema[name]) for name in table.columns]
     quasi = _listed(columns, Role.QUASI)
     if not quasi:
         raise SchemaError(
@@ -52,6 +53,7 @@ def roles_of(
         identifiers=_listed(columns, Role.IDENTIFIER),
         insensitive=_listed(columns, Role.INSENSITIVE),
         subject=next((column.name for column in columns if column.subject), None),
+        alphabetical=tuple(column.name for column in columns if _is_alphabetical(column, table.types[column.name])),
     )
 
 
@@ -65,12 +67,23 @@ def _check_quasi(column: Column, storage: StorageType) -> None:
             f'"{column.name}" holds {what}, which cannot be generalized.',
             fix=f'leave it out of the table, give it a hierarchy, or schema.with_role("{column.name}", "identifier").',
         )
-    if column.kind in (Kind.NUMERIC, Kind.DATETIME) and storage is StorageType.TEXT:
+    if column.kind is not Kind.ORDINAL and _is_alphabetical(column, storage):
         wanted = "date" if column.kind is Kind.DATETIME else "integer"
         raise SchemaError(
             f'"{column.name}" is called {column.kind} and stored as text, so that its order would be that of letters.',
             fix=f'read it in its type: schema.with_storage("{column.name}", "{wanted}"), or give it a hierarchy.',
         )
+
+
+def _is_alphabetical(column: Column, storage: StorageType) -> bool:
+    """Return whether a column that should have an order is text whose order nobody stated."""
+    stated = column.hierarchy is not None or (column.kind is Kind.ORDINAL and column.categories is not None)
+    return column.kind in BOUNDED and storage is StorageType.TEXT and not stated
+
+
+def _without_person(column: Column) -> Column:
+    """Return a released column that names the person as an identifier: rows must not be linked by it."""
+    return replace(column, role=Role.IDENTIFIER) if column.subject and column.role is Role.INSENSITIVE else column
 
 
 def _listed(columns: Sequence[Column], role: Role) -> tuple[str, ...]:
@@ -158,10 +171,11 @@ def _check_scale(model: object, roles: Roles) -> None:
     if not isinstance(model, TCloseness) or model.variant not in ("ordered", "hierarchical"):
         return
     column = roles.schema[model.attribute]
-    if model.variant == "ordered" and column.kind not in BOUNDED:
+    if model.variant == "ordered" and (column.kind not in BOUNDED or column.name in roles.alphabetical):
         raise SchemaError(
-            f'"{column.name}" is {column.kind}, so its values have no order.',
-            fix=f'use kind="equal", or state the order: schema.with_kind("{column.name}", "ordinal").',
+            f'"{column.name}" is {column.kind}, and nobody has stated the order of its values.',
+            fix=f'use kind="equal", or state the order: schema.with_kind("{column.name}", "ordinal") and '
+            f'.with_categories("{column.name}", [...]).',
         )
     if model.variant == "hierarchical" and column.hierarchy is None:
         raise SchemaError(
@@ -172,6 +186,8 @@ def _check_scale(model: object, roles: Roles) -> None:
 
 def _counted(model: Guarantee, roles: Roles) -> Guarantee:
     unit = getattr(model, "unit", "row")
+    if isinstance(model, KMap):
+        return _counted_in_population(model)
     if unit not in ("row", roles.subject) and hasattr(model, "k"):
         raise SchemaError(
             f'The model counts "{unit}", which the schema does not mark as the person.',
@@ -180,6 +196,15 @@ def _counted(model: Guarantee, roles: Roles) -> Guarantee:
     if roles.subject is None or unit != "row" or not isinstance(model, Syntactic) or not hasattr(model, "k"):
         return model
     return model.with_unit(roles.subject)
+
+
+def _counted_in_population(model: KMap) -> KMap:
+    if model.unit != "row":
+        raise SchemaError(
+            "KMap counts the rows of the population, which are not told apart by person.",
+            fix="leave unit out, and give a population with one row per person.",
+        )
+    return model
 
 
 def _check_attribute(name: str | None, roles: Roles) -> None:

@@ -25,14 +25,18 @@ def settled(partition: Partition, checks: Sequence[Check], *, values: Values, al
     """
     verify(partition)
     partition = merged(partition, values)
+    failing: set[Check] = set()
     while partition.size:
-        holds = all_hold(checks, classes_of(partition, values=values))
+        classes = classes_of(partition, values=values)
+        holds = all_hold(checks, classes)
         if holds.all():
             break
+        failing |= {check for check in checks if not check.holds(classes).all()}
         partition = partition.without(~holds)
     if partition.suppressed > allowed or not partition.size:
+        which = ", ".join(check.model.brief() for check in checks if check in failing) or "the models"
         raise UnsatisfiableError(
-            "The algorithm found no release that satisfies the models within the suppression limit.",
+            f"The algorithm found no release that satisfies {which} within the suppression limit.",
             fix="raise suppression_limit, weaken a model, or use another algorithm.",
         )
     return partition

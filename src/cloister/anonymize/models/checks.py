@@ -89,10 +89,10 @@ class _Sizes(Check):
     def advice(self, classes: Classes) -> str:
         """Return what to do, without saying how many there are."""
         del classes
-        return f"use a k that is at most the number of {'rows' if self.model.unit == 'row' else 'persons'}"
+        return _smaller_k(self.model)
 
     def _units(self, classes: Classes) -> NDArray[np.int64]:
-        return classes.rows if self.model.unit == "row" else classes.persons
+        return _units(self.model, classes)
 
 
 class _PopulationSizes(_Sizes):
@@ -100,6 +100,11 @@ class _PopulationSizes(_Sizes):
 
     def _units(self, classes: Classes) -> NDArray[np.int64]:
         return classes.population()
+
+    def advice(self, classes: Classes) -> str:
+        """Return what to do, without saying how many there are."""
+        del classes
+        return "use a k that is at most the number of rows of the population"
 
 
 class _Presence(Check):
@@ -123,7 +128,10 @@ class _Presence(Check):
 
     def advice(self, classes: Classes) -> str:
         """Return the smallest number that would do, rounded up."""
-        return f"use {self.symbol} >= {_rounded_up(self.attained(classes).max())}"
+        share = self.attained(classes).max()
+        if share > 1:
+            return "give the whole population that the table is a sample of"
+        return f"use {self.symbol} >= {_rounded_up(share)}"
 
 
 class _Distinct(Check):
@@ -185,8 +193,9 @@ class _Recursive(Check):
         return histogram.largest, tail.astype(np.int64)
 
     def advice(self, classes: Classes) -> str:
-        """Return the smallest number that would do, rounded up."""
-        return f"use {self.symbol} > {_rounded_up(self.attained(classes).max())}"
+        """Return the smallest number that would do, rounded up; none does where there are fewer than l values."""
+        needed = self.attained(classes).max()
+        return f"use {self.symbol} > {_rounded_up(needed)}" if np.isfinite(needed) else "use a smaller l"
 
 
 class _Closeness(Check):
@@ -232,8 +241,10 @@ class _AlphaK(Check):
 
     def holds(self, classes: Classes) -> Truths:
         histogram = self._histogram(classes)
-        units = classes.rows if self.model.unit == "row" else classes.persons
-        return np.asarray((units >= self.model.k) & _is_within(self.model.alpha, histogram.largest, histogram.sizes))
+        return np.asarray(
+            (_units(self.model, classes) >= self.model.k)
+            & _is_within(self.model.alpha, histogram.largest, histogram.sizes)
+        )
 
     def attained(self, classes: Classes) -> NDArray[np.float64]:
         histogram = self._histogram(classes)
@@ -241,6 +252,8 @@ class _AlphaK(Check):
 
     def advice(self, classes: Classes) -> str:
         """Return the smallest number that would do, rounded up."""
+        if (_units(self.model, classes) < self.model.k).any():
+            return _smaller_k(self.model)
         return f"use {self.symbol} >= {_rounded_up(self.attained(classes).max())}"
 
 
@@ -249,11 +262,18 @@ class _Sensitivity(Check):
     is_hereditary = True
 
     def holds(self, classes: Classes) -> Truths:
-        units = classes.rows if self.model.unit == "row" else classes.persons
-        return np.asarray((units >= self.model.k) & (self._histogram(classes).distinct >= self.model.p))
+        return np.asarray(
+            (_units(self.model, classes) >= self.model.k) & (self._histogram(classes).distinct >= self.model.p)
+        )
 
     def attained(self, classes: Classes) -> NDArray[np.float64]:
         return self._histogram(classes).distinct.astype(np.float64)
+
+    def advice(self, classes: Classes) -> str:
+        """Return what to change: k where there are too few rows or persons, else p."""
+        if (_units(self.model, classes) < self.model.k).any():
+            return _smaller_k(self.model)
+        return super().advice(classes)
 
 
 class _Likeness(Check):
@@ -329,6 +349,15 @@ def all_hold(checks: Sequence[Check], classes: Classes) -> Truths:
     for check in checks:
         truths &= check.holds(classes)
     return truths
+
+
+def _units(model: Any, classes: Classes) -> NDArray[np.int64]:
+    """Return how many rows, or persons, each class has."""
+    return classes.rows if model.unit == "row" else classes.persons
+
+
+def _smaller_k(model: Any) -> str:
+    return f"use a k that is at most the number of {'rows' if model.unit == 'row' else 'persons'}"
 
 
 def _is_within(share: Fraction, part: distances.Wholes, whole: distances.Wholes) -> Truths:

@@ -94,11 +94,12 @@ def settings_of(model: Guarantee) -> dict[str, Any]:
         value = getattr(model, item.name)
         if item.name in ("assumptions", "caveats") or value is None or (item.name, value) == ("unit", "row"):
             continue
-        named["kind" if item.name == "variant" else item.name] = _plain(value)
+        named["kind" if item.name == "variant" else item.name] = plain(value)
     return named
 
 
-def _plain(value: Any) -> Any:  # a field of a model
+def plain(value: Any) -> Any:  # a field of a model
+    """Return a number as YAML and JSON hold it: a whole number, an exact decimal, or a fraction as text."""
     if not isinstance(value, Fraction):
         return value
     if value.denominator == 1:
