@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sqlglot import exp
 
@@ -91,7 +92,14 @@ class _Plan:
             self._coded(engine)
         )
         result = self._classified(result)
-        return result.order_by(*(exp.column(name, quoted=True) for name in kept))
+        return result.order_by(*self._order(kept))
+
+    def _order(self, kept: Sequence[str]) -> list[exp.Expression]:
+        """Return what rows are sorted by: classes are numbered by what they show, and a number is sorted fastest."""
+        if _SHOWN not in self.lookups:
+            return [exp.column(name, quoted=True) for name in kept]
+        others = [exp.column(name, quoted=True) for name in kept if name not in self.shown]
+        return [_of(_SHOWN, "class"), *others]
 
     def _released(self, name: str, engine: Engine) -> exp.Expression:
         own = _of(_CODED, f"c{engine.names.index(name)}")
@@ -190,11 +198,15 @@ def _by_class(regions: Regions) -> _Plan:
         for place, name in enumerate(labels)
     }
     lookups = {_lookup(source): _codes_table(source, None) for source in sources}
-    lookups[_CLASSES] = pa.table(_keys(keyed, sources, codes) | classes)
-    lookups[_SHOWN] = pa.table(
-        {"class": pa.array(np.arange(partition.size), pa.int64())}
-        | {f"label{place}": pa.array(column, types[name]) for place, (name, column) in enumerate(labels.items())}
+    shown = pa.table(
+        {f"label{place}": pa.array(column, types[name]) for place, (name, column) in enumerate(labels.items())}
     )
+    order = pc.sort_indices(shown, sort_keys=[(name, "ascending") for name in shown.column_names]).to_numpy()
+    rank = np.argsort(order)
+    lookups[_CLASSES] = pa.table(
+        _keys(keyed, sources, codes) | {**classes, "class": pa.array(rank[classes["class"].to_numpy()])}
+    )
+    lookups[_SHOWN] = shown.take(order).append_column("class", pa.array(np.arange(partition.size), pa.int64()))
     return _Plan(
         lookups=lookups,
         columns=tuple(sources),
