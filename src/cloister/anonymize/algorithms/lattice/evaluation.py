@@ -39,7 +39,9 @@ class NodeEvaluator:
         """Return the verdict on one node."""
         effect = self._effect(node)
         holds = effect.suppressed <= self._allowed
-        dooms = effect.doomed > self._allowed or (not holds and self._allowed == 0 and self._judge.is_monotone)
+        dooms = effect.doomed + effect.least > self._allowed or (
+            not holds and self._allowed == 0 and self._judge.is_monotone
+        )
         return Verdict(
             holds=holds,
             loss=self._measure.loss(effect) if holds else inf,
@@ -68,6 +70,7 @@ class NodeEvaluator:
             suppressed_cells=suppressed_cells,
             doomed=doomed,
             doomed_cells=doomed_cells,
+            least=judgment.least,
         )
 
     def _rows_of(self, keys: Keys, classes: NDArray[np.bool_]) -> tuple[int, NDArray[np.int64]]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.anonymize.algorithms.lattice.deficits import deficits
 from cloister.anonymize.algorithms.lattice.grouping import Keys, counted
 from cloister.anonymize.algorithms.lattice.nodes import Node
 from cloister.anonymize.cells import Cells
@@ -34,12 +35,14 @@ class Judgment:
         sizes: the rows of each class.
         failing: the classes to suppress; one without rows may be among them.
         doomed: those of them of which every part fails; the same array when all are.
+        least: a lower bound on the rows that are suppressed at every finer node, beside those of doomed classes.
     """
 
     keys: Keys
     sizes: NDArray[np.float64]
     failing: NDArray[np.bool_]
     doomed: NDArray[np.bool_]
+    least: int = 0
 
 
 class Judge:
@@ -90,7 +93,16 @@ class Judge:
             if not found.any():
                 break
             failing = failing | found
-        return Judgment(keys, sizes, failing, doomed)
+        return Judgment(keys, sizes, failing, doomed, self._least(classes, failing & ~doomed))
+
+    def _least(self, classes: Classes, failing: NDArray[np.bool_]) -> int:
+        """Return how many rows of failing classes must be suppressed, whatever they are split into."""
+        rest = [check for check in (*self._fixed, *self._comparing) if check.is_monotone]
+        if not rest or not self._allowed or not failing.any():
+            return 0
+        released = self._cells.total - self._allowed
+        lacking = np.max([deficits(check, classes, released=released) for check in rest], axis=0)
+        return int(lacking[failing].sum())
 
     def _differing(self, keys: Keys, failing: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the classes that differ too much from the rows of all that do not fail."""

@@ -41,6 +41,7 @@ class Effect:
         suppressed_cells: the cells that are suppressed.
         doomed: the rows that are suppressed at every finer node too.
         doomed_cells: their cells.
+        least: how many other rows at least are suppressed at every finer node.
     """
 
     node: Node
@@ -50,6 +51,7 @@ class Effect:
     suppressed_cells: NDArray[np.int64]
     doomed: int
     doomed_cells: NDArray[np.int64]
+    least: int = 0
 
 
 class Measure(Protocol):
@@ -88,6 +90,7 @@ class AdditiveMeasure:
         self._more = [(lost - kept) / cells.total for kept, lost in zip(released, suppressed, strict=True)]
         everything = self._leaf_rows(slice(None))
         self._floors = [kept @ rows / cells.total for kept, rows in zip(released, everything, strict=True)]
+        self._least = [more[:, rows > 0].min(axis=1) for more, rows in zip(self._more, everything, strict=True)]
 
     @property
     def floors(self) -> Parts:
@@ -104,7 +107,10 @@ class AdditiveMeasure:
 
     def finer(self, effect: Effect) -> Parts | None:
         """Return what the rows that finer nodes suppress cost more than released ones."""
-        return self._extra(effect.doomed_cells) if effect.doomed else None
+        if not effect.doomed and not effect.least:
+            return None
+        parts = zip(self._extra(effect.doomed_cells), self._least, strict=True)
+        return [part + effect.least * least for part, least in parts]
 
     def coarser(self, effect: Effect) -> float:  # noqa: ARG002 - the floors say as much
         """Return no bound."""
@@ -135,7 +141,7 @@ class ClassMeasure:
 
     def finer(self, effect: Effect) -> Parts | None:
         """Return a bound from the rows that finer nodes suppress."""
-        first = np.full_like(self.floors[0], self.least_finer(effect.doomed))
+        first = np.full_like(self.floors[0], self.least_finer(effect.doomed + effect.least))
         return [first, *self.floors[1:]]
 
     def coarser(self, effect: Effect) -> float:
