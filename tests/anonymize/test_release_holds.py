@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -84,3 +85,37 @@ def test_an_original_that_did_not_change_is_released_again_and_again(tmp_path: P
     release.write(target)
     assert shown(release) == shown(release)
     assert len(target.read_text().splitlines()) == 11
+
+
+def test_labels_that_cannot_be_read_back_do_not_keep_a_release_from_its_risk_and_report() -> None:
+    rows = pa.table(
+        {
+            "town": ["a, b", "c", "a, b", "c", "d", "e", "d", "e"],
+            "born": [dt.date(2000, 1, 1 + day) for day in (0, 1, 2, 3, 9, 10, 11, 12)],
+            "income": [1e16, 2e16, 1e16, 2e16, 1e-9, 2e-9, 1e-9, 2e-9],
+            "disease": list("abababab"),
+        }
+    )
+    columns = [
+        cl.Column(name="town", role="quasi"),
+        cl.Column(name="born", kind="datetime", role="quasi"),
+        cl.Column(name="income", kind="numeric", role="quasi"),
+        cl.Column(name="disease", role="sensitive"),
+    ]
+    table = cl.open_table(rows, schema=cl.Schema(columns))
+    release = cl.anonymize(table, models=[cl.KAnonymity(k=4)], algorithm="mondrian", values="sets")
+    assert set(release.table.to_arrow()["town"].to_pylist()) == {"{a, b, c}", "{d, e}"}
+    assert release.risk.models.k == 4
+    assert 0 < release.loss.ncp < 1
+    assert release.report()
+
+
+def test_classes_that_show_the_same_are_one_class() -> None:
+    rows = pa.table({"town": ["*", "*", "a", "b", "c", "c"], "disease": list("xyxyxy")})
+    schema = cl.Schema([cl.Column(name="town", role="quasi"), cl.Column(name="disease", role="sensitive")])
+    table = cl.open_table(rows, schema=schema)
+    release = cl.anonymize(table, models=[cl.KAnonymity(k=2)], algorithm="mondrian", values="hierarchy")
+    shown = Counter(release.table.to_arrow()["town"].to_pylist())
+    assert release.partition.size == len(shown)
+    assert release.risk.models.k == min(shown.values())
+    assert release.loss.ncp > 0

@@ -7,9 +7,10 @@ that too: the original cell, the class, and the number of rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeAlias
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,17 +96,32 @@ class Comparison:
         return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
 
 
-def compared(original: Cells, released: Cells, kept: NDArray[np.bool_], *, lines: Lines | None = None) -> Comparison:
+def compared(
+    original: Cells,
+    released: Cells,
+    kept: NDArray[np.bool_],
+    *,
+    lines: Lines | None = None,
+    leaves_of: Callable[[int, Any], NDArray[np.int64]] | None = None,
+) -> Comparison:
     """Return a comparison of an original with the kept cells of a released table.
+
+    Args:
+        original: the table as it was.
+        released: the table as it is shown.
+        kept: which released cells are not suppressed.
+        lines: which cells became which, if that is known.
+        leaves_of: the leaves behind a label of a column (by place) that cannot be read, if they are known.
 
     Raises:
         SchemaError: if labels cannot be read.
         DataError: if there are more released rows than original ones.
     """
-    pairs = zip(original.attributes, released.attributes, strict=True)
+    known = [None if leaves_of is None else partial(leaves_of, place) for place in range(len(original.attributes))]
+    triples = zip(original.attributes, released.attributes, known, strict=True)
     result = Comparison(
         original=original,
-        columns=tuple(read_labels(attribute, shown.leaves) for attribute, shown in pairs),
+        columns=tuple(read_labels(item, shown.leaves, leaves_of=leaves) for item, shown, leaves in triples),
         codes=released.codes[kept],
         rows=released.weights[kept],
         lines=lines,

@@ -7,10 +7,10 @@ that is no raw value (a mean) is a point: it allows the nearest raw value and lo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,18 +50,24 @@ class ReadLabels:
         return np.asarray(self.member / self.member.sum(axis=1, keepdims=True))
 
 
-def read_labels(attribute: Attribute, labels: Sequence[Any], *, unknown: str = "refuse") -> ReadLabels:
+LeavesOf: TypeAlias = "Callable[[Any], NDArray[np.int64]]"
+
+
+def read_labels(
+    attribute: Attribute, labels: Sequence[Any], *, unknown: str = "refuse", leaves_of: LeavesOf | None = None
+) -> ReadLabels:
     """Read the labels of a released column.
 
     Args:
         attribute: the raw column.
         labels: what is shown instead.
         unknown: what to do with a label that allows no raw value: refuse it, or let it stand for "nobody".
+        leaves_of: the leaves behind a label that is no name and cannot be read, where somebody knows them.
 
     Raises:
         SchemaError: if a label is neither a name of the hierarchy nor a set, an interval or a masked text.
     """
-    reader = _Reader(attribute, strict=unknown == "refuse")
+    reader = _Reader(attribute, strict=unknown == "refuse", leaves_of=leaves_of)
     member = np.zeros((len(labels), len(attribute.leaves)), dtype=bool)
     losses, numbers = np.zeros(len(labels)), np.full(len(labels), np.nan)
     for row, label in enumerate(labels):
@@ -87,8 +93,9 @@ class _Reading:
 
 
 class _Reader:
-    def __init__(self, attribute: Attribute, *, strict: bool) -> None:
+    def __init__(self, attribute: Attribute, *, strict: bool, leaves_of: LeavesOf | None) -> None:
         self._attribute = attribute
+        self._leaves_of = leaves_of
         self._strict = strict
         self._nodes: dict[str, tuple[int, int]] = {}
         for level in self._named_levels():
@@ -119,6 +126,9 @@ class _Reader:
                 return found
         if not self._strict:
             return _Reading(self._everything[:0], 0.0)
+        if self._leaves_of is not None:
+            leaves = self._leaves_of(label)
+            return self._of(leaves, loss=(len(leaves) - 1) / max(len(self._attribute.leaves) - 1, 1))
         raise SchemaError(
             f'A label of "{self._attribute.name}" is not in its hierarchy and is no set, interval or masked text.',
             fix=f'give the hierarchy that was used: schema.with_hierarchy("{self._attribute.name}", ...).',

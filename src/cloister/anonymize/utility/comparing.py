@@ -50,10 +50,39 @@ def compare_release(regions: Regions, released: Cells, kept: NDArray[np.bool_]) 
     numbers = _places(shown, released, kept)
     classes = np.where(partition.groups >= 0, numbers[partition.groups], -1)
     lines = Lines(cells=partition.line_cells, classes=classes, counts=partition.counts)
-    result = compared(partition.cells, released, kept, lines=lines)
+    result = compared(partition.cells, released, kept, lines=lines, leaves_of=_Behind(regions))
     order = np.empty(partition.size, dtype=np.int64)
     order[numbers] = np.arange(partition.size)
     return replace(result, class_losses=regions.losses[order], class_levels=regions.levels[order].astype(np.int64))
+
+
+class _Behind:
+    """The leaves that the rows under each label have, for labels that cannot be read (a set of names with commas)."""
+
+    def __init__(self, regions: Regions) -> None:
+        self._regions = regions
+        self._found: dict[int, dict[str | None, NDArray[np.int64]]] = {}
+
+    def __call__(self, place: int, label: Any) -> NDArray[np.int64]:  # what a cell shows
+        if place not in self._found:
+            self._found[place] = self._read(place)
+        return self._found[place][_key(label)]
+
+    def _read(self, place: int) -> dict[str | None, NDArray[np.int64]]:
+        attribute, regions = self._regions.partition.cells.attributes[place], self._regions
+        known: dict[str | None, int] = {}
+        numbers = np.array([known.setdefault(_key(label), len(known)) for label in regions.labels(place)])
+        size = len(attribute.leaves)
+        pairs = np.unique(numbers[regions.class_of_line] * size + regions.codes(place))
+        starts = np.searchsorted(pairs // size, np.arange(1, len(known)))
+        leaves = np.split(pairs % size, starts)
+        return {
+            name: _between(leaves[number]) if attribute.is_ordered else leaves[number] for name, number in known.items()
+        }
+
+
+def _between(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.arange(codes[0], codes[-1] + 1)
 
 
 def _label_codes(labels: NDArray[np.object_], attribute: Attribute) -> NDArray[np.int32]:
