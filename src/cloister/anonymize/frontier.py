@@ -9,10 +9,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from cloister.anonymize.algorithms.base import Progress, no_progress
-from cloister.anonymize.anatomy_release import AnatomyRelease
 from cloister.anonymize.anonymizing import anonymize
 from cloister.anonymize.release import Release
 from cloister.core.guarantees import Guarantee, KAnonymity, LDiversity, TCloseness
@@ -165,6 +164,10 @@ def frontier(
     sizes, diversities, closenesses = tuple(k), tuple(l), tuple(t)
     if (diversities or closenesses) and attribute is None:
         raise ParameterError("l and t are about a sensitive column.", fix='name it: attribute="disease".')
+    if "anatomy" in algorithms:
+        raise ParameterError(
+            "Anatomy gives two tables, whose risk and loss are of another kind.", fix="leave anatomy out of the sweep."
+        )
     tell = progress or no_progress
     choices = list(itertools.product(algorithms, sizes, diversities or (None,), closenesses or (None,)))
     if not choices:
@@ -174,7 +177,7 @@ def frontier(
         models = _models(size, diversity, closeness, attribute)
         tell(number / len(choices), f"{algorithm}, k = {size}")
         try:
-            release = _one_table(anonymize(table, models=models, algorithm=algorithm, **options))
+            release = cast("Release", anonymize(table, models=models, algorithm=algorithm, **options))
         except UnsatisfiableError as error:
             impossible.append(f"{algorithm}, {', '.join(model.brief() for model in models)}: {error.problem}")
         else:
@@ -183,14 +186,6 @@ def frontier(
     if not points:
         raise UnsatisfiableError(impossible[0], fix="sweep weaker models, or allow suppression.")
     return Frontier(tuple(points), tuple(impossible))
-
-
-def _one_table(release: Release | AnatomyRelease) -> Release:
-    if isinstance(release, AnatomyRelease):
-        raise ParameterError(
-            "Anatomy gives two tables, whose risk and loss are of another kind.", fix="leave anatomy out of the sweep."
-        )
-    return release
 
 
 def _models(k: int, diversity: object, closeness: object, attribute: str | None) -> tuple[Guarantee, ...]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cloister.anonymize.cells import grouped
 from cloister.anonymize.models import Check, all_hold, classes_of
-from cloister.anonymize.partition import SUPPRESSED, Partition, verify
+from cloister.anonymize.partition import SUPPRESSED, Partition, verify, whole
 from cloister.anonymize.regions import Regions, Values
 from cloister.errors import UnsatisfiableError
 
@@ -25,13 +25,14 @@ def settled(partition: Partition, checks: Sequence[Check], *, values: Values, al
     """
     verify(partition)
     partition = merged(partition, values)
-    failing: set[Check] = set()
+    failing = (
+        set() if partition.size else _failing(checks, whole(partition.cells, np.zeros(len(partition.cells))), values)
+    )
     while partition.size:
-        classes = classes_of(partition, values=values)
-        holds = all_hold(checks, classes)
+        holds = all_hold(checks, classes_of(partition, values=values))
         if holds.all():
             break
-        failing |= {check for check in checks if not check.holds(classes).all()}
+        failing |= _failing(checks, partition, values)
         partition = partition.without(~holds)
     if partition.suppressed > allowed or not partition.size:
         which = ", ".join(check.model.brief() for check in checks if check in failing) or "the models"
@@ -40,6 +41,12 @@ def settled(partition: Partition, checks: Sequence[Check], *, values: Values, al
             fix="raise suppression_limit, weaken a model, or use another algorithm.",
         )
     return partition
+
+
+def _failing(checks: Sequence[Check], partition: Partition, values: Values) -> set[Check]:
+    """Return the models that some class fails."""
+    classes = classes_of(partition, values=values)
+    return {check for check in checks if not check.holds(classes).all()}
 
 
 def merged(partition: Partition, values: Values) -> Partition:

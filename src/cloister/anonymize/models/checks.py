@@ -378,8 +378,8 @@ def _scaled(counts: distances.Wholes, factor: int) -> distances.Wholes:
 
 
 def _rounded_down(number: float) -> str:
-    return f"{np.floor(number * 1000) / 1000:g}"
+    return f"{np.floor(number * 1000 * (1 + _SLACK)) / 1000:g}"
 
 
 def _rounded_up(number: float) -> str:
-    return f"{np.ceil(number * 1000) / 1000:g}"
+    return f"{np.ceil(number * 1000 * (1 - _SLACK)) / 1000:g}"

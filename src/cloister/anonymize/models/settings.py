@@ -66,7 +66,8 @@ def model_from(settings: object) -> Guarantee:
     try:
         return model(**given)
     except TypeError:
-        names = sorted({item.name for item in fields(model)} - {"assumptions", "caveats", "variant"} | {"kind"})
+        known = {"kind" if item.name == "variant" else item.name for item in fields(model)}
+        names = sorted(known - {"assumptions", "caveats"})
         wrong = next((name for name in given if name not in names), "")
         raise ParameterError(
             f"The settings of {model.kind} are not complete or have unknown names.{did_you_mean(wrong, names)}",
