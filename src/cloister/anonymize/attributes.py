@@ -196,14 +196,9 @@ def _without_hierarchy(column: Column, values: Sequence[Any]) -> tuple[Attribute
     """Return an attribute of the values that occur (or are declared), intervals of an ordered one, and the root."""
     present = [item for item in values if item is not None]
     leaves = _known_leaves(column, present)
-    place = {text_of(leaf): number for number, leaf in enumerate(leaves)}
-    if any(text_of(item) not in place for item in present):
-        raise SchemaError(
-            f'Values of "{column.name}" are not among its declared categories.',
-            fix=f'mend the data, or declare every category: schema.with_categories("{column.name}", [...]).',
-        )
-    codes = np.array([len(leaves) if item is None else place[text_of(item)] for item in values], dtype=np.int32)
-    has_missing = any(item is None for item in values)
+    has_missing = len(present) < len(values)
+    codes = np.full(len(values), len(leaves), dtype=np.int32)
+    codes[[item is not None for item in values]] = _places(column, present, leaves)
     count = len(leaves) + has_missing
     positions = None
     if column.kind in BOUNDED and leaves:
@@ -225,6 +220,20 @@ def _without_hierarchy(column: Column, values: Sequence[Any]) -> tuple[Attribute
         is_numeric=column.kind is Kind.NUMERIC,
     )
     return attribute, codes
+
+
+def _places(column: Column, present: list[Any], leaves: list[Any]) -> Codes:
+    """Return the leaf of each value; without declared categories the values are the leaves."""
+    if leaves is present:
+        return np.arange(len(present), dtype=np.int32)
+    place = {text_of(leaf): number for number, leaf in enumerate(leaves)}
+    try:
+        return np.array([place[text_of(item)] for item in present], dtype=np.int32)
+    except KeyError:
+        raise SchemaError(
+            f'Values of "{column.name}" are not among its declared categories.',
+            fix=f'mend the data, or declare every category: schema.with_categories("{column.name}", [...]).',
+        ) from None
 
 
 def _halved(

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 import cloister as cl
 from cloister.anonymize.models import Classes, all_hold, check_of, classes_of, distances
+from cloister.anonymize.models.classes import summed
 from cloister.anonymize.partition import full_domain
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
@@ -227,6 +228,18 @@ def test_persons_are_counted_where_a_column_tells_them_apart() -> None:
     for model in (cl.AlphaKAnonymity("s", alpha=1, k=2, unit="id"), cl.PSensitivity("s", p=2, k=2, unit="id")):
         assert check_of(model).holds(classes).tolist() == [False, True]
         assert check_of(model.with_unit("row")).holds(classes).tolist() == [True, True]
+
+
+def test_rows_are_persons_where_nothing_tells_them_apart() -> None:
+    classes = classes_from_counts([[3, 1]])
+    assert attained(cl.KAnonymity(k=2, unit="id"), classes) == [4]
+
+
+def test_sums_are_the_same_for_few_and_for_many_possible_keys() -> None:
+    keys, counts = np.array([7, 2, 7]), np.array([1, 2, 3])
+    for bound in (8, 10**12):
+        found, totals = summed(keys, counts, bound)
+        assert (found.tolist(), totals.tolist()) == ([2, 7], [2, 4])
 
 
 def test_all_checks_must_hold() -> None:

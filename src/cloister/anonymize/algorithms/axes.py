@@ -35,7 +35,9 @@ class Axes:
     Attributes:
         cuttings: how each axis is cut.
         ranks: the rank of each cell (column) on each axis (row).
-        low: for each axis, level and rank, the first rank of the node that holds the rank at that level.
+        size: a number above every rank.
+        places: for each axis (row) and level (column), where in `low` and `high` its ranks start.
+        low: the first rank of the node above each rank, axis by axis and level by level.
         high: the same for one more than the last rank.
         positions: for each axis and rank, its place on an ordered scale; NaN for a missing value.
         scales: what spans are divided by on each axis.
@@ -45,6 +47,8 @@ class Axes:
 
     cuttings: NDArray[np.int64]
     ranks: Ranks
+    size: int
+    places: Ranks
     low: Ranks
     high: Ranks
     positions: NDArray[np.float64]
@@ -52,14 +56,17 @@ class Axes:
     weights: NDArray[np.float64]
     values: Values
 
-    @property
-    def size(self) -> int:
-        """Return a number above every rank."""
-        return int(self.low.shape[2])
-
     def levels(self, axis: Any, first: Ranks, last: Ranks) -> Ranks:
         """Return the level of the lowest node that holds both ranks."""
-        return np.asarray((self.high[axis, :, first] <= last[..., None]).sum(axis=-1))
+        level = np.zeros(len(first), np.int64)
+        for places in self.places.T[:-1]:
+            level += self.high[places[axis] + first] <= last
+        return level
+
+    def edges(self, axis: Any, level: Ranks, rank: Ranks) -> tuple[Ranks, Ranks]:
+        """Return the first and past-last rank of the nodes that hold ranks at given levels."""
+        place = self.places[axis, level] + rank
+        return self.low[place], self.high[place]
 
     def spans(self, first: Ranks, last: Ranks, lines: Ranks, starts: Ranks) -> NDArray[np.float64]:
         """Return the weighted, normalized span of each axis (row) in each partition (column).
@@ -86,8 +93,8 @@ class Axes:
         return np.where(np.isnan(width), whole, width)
 
     def _leaves(self, axis: int, first: Ranks, last: Ranks) -> NDArray[np.float64]:
-        level = self.levels(axis, first, last)
-        return np.asarray(self.high[axis, level, first] - self.low[axis, level, first] - 1, dtype=np.float64)
+        low, high = self.edges(axis, self.levels(axis, first, last), first)
+        return np.asarray(high - low - 1, dtype=np.float64)
 
 
 def axes_of(cells: Cells, values: Values) -> Axes:
@@ -96,22 +103,22 @@ def axes_of(cells: Cells, values: Values) -> Axes:
     cuttings = [_cutting(attribute, values) for attribute in attributes]
     orders = [_order(item, cutting) for item, cutting in zip(attributes, cuttings, strict=True)]
     size = max(len(order) for order in orders)
-    height = max(attribute.height for attribute in attributes) + 1
-    low, high = np.zeros((len(orders), height, size), np.int64), np.zeros((len(orders), height, size), np.int64)
     ranks = np.empty((len(orders), len(cells)), np.int64)
     positions = np.full((len(orders), size), np.nan)
     for axis, (attribute, order) in enumerate(zip(attributes, orders, strict=True)):
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         ranks[axis] = place[cells.codes[:, axis]]
-        low[axis], high[axis] = _ranges(attribute, order, height, size)
         if attribute.positions is not None:
             positions[axis, : len(order)] = attribute.positions[order]
+    trees = [_tree(*item) for item in zip(attributes, orders, cuttings, strict=True)]
     return Axes(
         cuttings=np.array(cuttings),
         ranks=ranks,
-        low=low,
-        high=high,
+        size=size,
+        places=_places([[len(level) for level, _ in tree] for tree in trees]),
+        low=np.concatenate([low for tree in trees for low, _ in tree]),
+        high=np.concatenate([high for tree in trees for _, high in tree]),
         positions=positions,
         scales=_scales(attributes, cuttings, ranks, positions, values),
         weights=np.array([attribute.weight for attribute in attributes]),
@@ -138,17 +145,25 @@ def _order(attribute: Attribute, cutting: Cutting) -> Ranks:
     return np.lexsort(keys)
 
 
-def _ranges(attribute: Attribute, order: Ranks, height: int, size: int) -> tuple[Ranks, Ranks]:
-    """Return the first and past-last rank of the node above each rank, level by level; the root fills what is left."""
-    low, high = np.zeros((height, size), np.int64), np.full((height, size), len(order))
+def _tree(attribute: Attribute, order: Ranks, cutting: Cutting) -> list[tuple[Ranks, Ranks]]:
+    """Return, level by level, the first and past-last rank of the node above each rank; only leaves without a tree."""
     ranks = np.arange(len(order))
-    for level, codes in enumerate(attribute.ancestors[:-1]):
+    found = []
+    for codes in attribute.ancestors if cutting is Cutting.TREE else (attribute.ancestors[0], attribute.ancestors[-1]):
         nodes = codes[order]
-        first, last = np.full(int(codes.max()) + 1, size), np.zeros(int(codes.max()) + 1, np.int64)
+        first, last = np.full(int(codes.max()) + 1, len(order)), np.zeros(int(codes.max()) + 1, np.int64)
         np.minimum.at(first, nodes, ranks)
         np.maximum.at(last, nodes, ranks + 1)
-        low[level, : len(order)], high[level, : len(order)] = first[nodes], last[nodes]
-    return low, high
+        found.append((first[nodes], last[nodes]))
+    return found
+
+
+def _places(sizes: list[list[int]]) -> Ranks:
+    """Return where each level of each axis starts; levels above an axis' root are its root."""
+    height = max(map(len, sizes))
+    starts = np.cumsum([0, *(size for levels in sizes for size in levels)])
+    first = np.cumsum([0, *map(len, sizes)])
+    return np.array([[starts[first[a] + min(b, len(sizes[a]) - 1)] for b in range(height)] for a in range(len(sizes))])
 
 
 def _scales(

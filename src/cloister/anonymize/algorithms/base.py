@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from cloister.anonymize.cells import Cells
@@ -53,10 +54,10 @@ class Task:
 
     @property
     def k(self) -> int:
-        """Return the smallest number of rows that any check lets a class have (persons are at most rows)."""
-        return max(
-            (int(getattr(check.model, "k", 1)) for check in self.checks if not check.needs_population), default=1
-        )
+        """Return a number of rows that every class needs at least (persons are at most rows, values too)."""
+        models = [check.model for check in self.checks if not check.needs_population]
+        needed = [max(int(getattr(model, "k", 1)), ceil(getattr(model, "l", 1))) for model in models]
+        return max(needed, default=1)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

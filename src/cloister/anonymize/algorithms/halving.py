@@ -146,9 +146,7 @@ def _bounds(ordered: Sorted, axes: Axes, *, is_balanced: bool) -> Counts:
         level = axes.levels(axis, ordered.first[free], ordered.last[free]) - 1
         level = np.where(cutting[free] == Cutting.TREE, level, 0)
         median = (ordered.keys[ordered.middle] - base)[free]
-        before, behind = (
-            np.searchsorted(ordered.keys, base[free] + edges[axis, level, median]) for edges in (axes.low, axes.high)
-        )
+        before, behind = (np.searchsorted(ordered.keys, base[free] + edge) for edge in axes.edges(axis, level, median))
         bounds[free] = _more_even(ordered, free, before, behind)
     return bounds
 

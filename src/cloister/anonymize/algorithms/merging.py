@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from cloister.anonymize.algorithms.base import Task
 from cloister.anonymize.algorithms.points import Points
@@ -21,7 +19,7 @@ Counts: TypeAlias = NDArray[np.int64]
 
 
 def merge_failing(partition: Partition, task: Task, *, points: Points) -> Partition:
-    """Return the partition with every failing class merged with the class whose center is nearest, and so on.
+    """Return the partition with failing classes merged with the classes whose centers are nearest, two by two.
 
     Monotone models hold in the end, if the whole table satisfies them. Classes keep the order of their first members.
     """
@@ -29,12 +27,19 @@ def merge_failing(partition: Partition, task: Task, *, points: Points) -> Partit
         fails = np.flatnonzero(~all_hold(task.checks, classes_of(partition, values=task.values)))
         if not len(fails):
             break
-        nearest = _nearest(partition, points, fails)
-        size = partition.size
-        links = coo_array((np.ones(len(fails)), (fails, nearest)), shape=(size, size))
-        _, merged = connected_components(links, directed=False)
-        partition = replace(partition, groups=_numbered(merged)[partition.groups])
+        partner = _pairs(fails, _nearest(partition, points, fails), partition.size)
+        _, number = np.unique(np.minimum(partner, np.arange(partition.size)), return_inverse=True)
+        partition = replace(partition, groups=number.ravel()[partition.groups])
     return partition
+
+
+def _pairs(fails: Counts, nearest: Counts, size: int) -> Counts:
+    """Return the partner of each class, itself if it has none; in a round a class has at most one."""
+    partner = np.arange(size)
+    for one, other in zip(fails, nearest, strict=True):
+        if partner[one] == one and partner[other] == other:
+            partner[one], partner[other] = other, one
+    return partner
 
 
 def _nearest(partition: Partition, points: Points, fails: Counts) -> Counts:
@@ -55,9 +60,3 @@ def _nearest(partition: Partition, points: Points, fails: Counts) -> Counts:
         distances[number] = np.inf
         found.append(int(distances.argmin()))
     return np.array(found)
-
-
-def _numbered(merged: NDArray[np.int32]) -> Counts:
-    """Return components numbered in the order of their first members."""
-    _, first, inverse = np.unique(merged, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first)))[inverse.ravel()]
