@@ -48,6 +48,19 @@ def test_the_summary_is_for_a_person() -> None:
     assert summary["promise"].startswith("Nothing is promised")
 
 
+def test_the_summary_says_what_else_was_counted() -> None:
+    rows = {**ROWS, "who": ["1", "1", "3", "4", "5", "5", "6", "7"], "note": list("abcdefgh")}
+    rows["age"] = [31] * 8
+    rows["town"] = ["a"] * 8
+    schema = SCHEMA.with_column(cl.Column(name="who", role="identifier", subject=True))
+    table = _table(rows, schema.with_column(cl.Column(name="note", role="insensitive")))
+    summary = dict(cl.assess(table, population=_table({"age": [31] * 9, "town": ["a"] * 9}, None)).summary())
+    assert summary["k-anonymity"] == (
+        "8 rows, 6 persons; 1 if all columns that are not sensitive are known; 9 people of the population"
+    )
+    assert summary["journalist"] == "11.1% at most, 11.1% on average (the population table)"
+
+
 def test_values_are_ready_for_json() -> None:
     found = cl.assess(_table(), original=_table(), population=1000)
     values = json.loads(json.dumps(found.to_dict()))

@@ -11,7 +11,7 @@ from cloister.anonymize.assessing import assess
 from cloister.anonymize.attributes import attribute_of
 from cloister.anonymize.labels import read_labels
 from cloister.anonymize.utility.encoding import encode_labels, encode_leaves
-from cloister.anonymize.utility.learning import Learning, _area, _auc, _f1
+from cloister.anonymize.utility.learning import Learning, _area, _auc, _f1, measure_learning
 from cloister.errors import DataError, MissingExtraError, ParameterError
 
 AGES = cl.Hierarchy.intervals((0, 99), widths=[10, 50])
@@ -22,6 +22,11 @@ SCHEMA = cl.Schema(
         cl.Column(name="rich", role="sensitive"),
     ]
 )
+
+
+@pytest.fixture(autouse=True)
+def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(measure_learning.__kwdefaults__, "rounds", 20)
 
 
 def _rows(count: int) -> dict[str, list[object]]:
@@ -40,6 +45,7 @@ def _learned(shown: dict[str, list[object]], *, count: int = 400) -> Learning:
     return found.learning
 
 
+@pytest.mark.slow
 def test_an_untouched_table_teaches_as_much_as_its_original() -> None:
     found = _learned(_rows(400))
     assert found.accuracy.released == found.accuracy.original > 0.95
@@ -50,6 +56,7 @@ def test_an_untouched_table_teaches_as_much_as_its_original() -> None:
     assert found.to_dict()["auc"]["released"] > 0.95
 
 
+@pytest.mark.slow
 def test_labels_teach_less_and_the_test_is_on_raw_rows() -> None:
     rows = _rows(400)
     shown = {**rows, "age": ["*"] * 400, "town": ["north" if town in "ab" else "south" for town in rows["town"]]}
@@ -61,6 +68,7 @@ def test_labels_teach_less_and_the_test_is_on_raw_rows() -> None:
     assert found.majority < found.accuracy.original
 
 
+@pytest.mark.slow
 def test_suppressed_rows_are_not_trained_on_but_tested() -> None:
     rows = _rows(400)
     age = [old if number % 5 else "*" for number, old in enumerate(rows["age"])]
