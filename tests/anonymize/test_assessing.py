@@ -120,6 +120,14 @@ def test_a_suppressed_class_is_told_apart_from_a_class_of_everything() -> None:
     assert (whole.risk.suppressed, whole.risk.models.k) == (0, 8)
 
 
+def test_missing_values_are_a_class_of_their_own() -> None:
+    rows = {"age": [31, None, None, 44], "town": ["a", None, None, "c"], "disease": ["flu"] * 4}
+    found = cl.assess(_table(rows), original=_table(rows))
+    assert (found.risk.suppressed, found.risk.reidentification.classes) == (0, 3)
+    assert found.utility is not None
+    assert found.utility.losses.ncp == 0
+
+
 def test_people_who_fit_are_counted_in_a_population_table() -> None:
     population = _table({"age": [31, 31, 31, 36, 36, 44, 44, 44, 44, 58, 59], "town": list("aaaabcccddd")}, None)
     raw = cl.assess(_table(), population=population).risk
