@@ -28,7 +28,7 @@ def encode(column: ReadLabels) -> tuple[NDArray[np.float64], NDArray[np.float64]
         return _on_scale(attribute, column.member, column.numbers), raw
     nodes = np.hstack([np.eye(attribute.size(level))[attribute.ancestors[level]] for level in _levels(attribute)])
     shown = column.shares @ nodes
-    sure = (shown >= _SURE).any(axis=0)
+    sure = np.asarray((shown >= _SURE).any(axis=0))
     sure[0] |= not sure.any()  # a column that says nothing still has a feature
     return shown[:, sure], nodes[:, sure]
 
