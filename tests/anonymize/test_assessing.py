@@ -48,6 +48,19 @@ def test_the_summary_is_for_a_person() -> None:
     assert summary["promise"].startswith("Nothing is promised")
 
 
+def test_the_summary_says_what_else_was_counted() -> None:
+    rows = {**ROWS, "who": ["1", "1", "3", "4", "5", "5", "6", "7"], "note": list("abcdefgh")}
+    rows["age"] = [31] * 8
+    rows["town"] = ["a"] * 8
+    schema = SCHEMA.with_column(cl.Column(name="who", role="identifier", subject=True))
+    table = _table(rows, schema.with_column(cl.Column(name="note", role="insensitive")))
+    summary = dict(cl.assess(table, population=_table({"age": [31] * 9, "town": ["a"] * 9}, None)).summary())
+    assert summary["k-anonymity"] == (
+        "8 rows, 6 persons; 1 if all columns that are not sensitive are known; 9 people of the population"
+    )
+    assert summary["journalist"] == "11.1% at most, 11.1% on average (the population table)"
+
+
 def test_values_are_ready_for_json() -> None:
     found = cl.assess(_table(), original=_table(), population=1000)
     values = json.loads(json.dumps(found.to_dict()))
@@ -105,6 +118,14 @@ def test_a_suppressed_class_is_told_apart_from_a_class_of_everything() -> None:
     everything = {"age": ["*"] * 8, "town": ["*"] * 8, "disease": ROWS["disease"]}
     whole = cl.assess(_table(everything, None), quasi_identifiers=["age", "town"])
     assert (whole.risk.suppressed, whole.risk.models.k) == (0, 8)
+
+
+def test_missing_values_are_a_class_of_their_own() -> None:
+    rows = {"age": [31, None, None, 44], "town": ["a", None, None, "c"], "disease": ["flu"] * 4}
+    found = cl.assess(_table(rows), original=_table(rows))
+    assert (found.risk.suppressed, found.risk.reidentification.classes) == (0, 3)
+    assert found.utility is not None
+    assert found.utility.losses.ncp == 0
 
 
 def test_people_who_fit_are_counted_in_a_population_table() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cloister.anonymize.risk.attained import AttainedValues
 from cloister.anonymize.risk.disclosure import Disclosure
 from cloister.anonymize.risk.measuring import Risk
+from cloister.anonymize.risk.population import PopulationRisk
 from cloister.anonymize.utility.measuring import Utility
 from cloister.core.guarantees import Guarantee, NoGuarantee
 from cloister.core.result import Result
@@ -61,7 +62,7 @@ class Assessment(Result):
             ("marketer", f"{percent(found.marketer)} of all rows matched rightly"),
         ]
         if self.risk.population is not None:
-            rows.append(("population", _population_text(self.risk)))
+            rows.append(("population", _population_text(self.risk.population)))
         for told, attained in zip(self.risk.disclosure, models.sensitive, strict=True):
             rows += _sensitive_rows(told, attained)
         rows += [] if self.utility is None else list(self.utility.summary())
@@ -129,10 +130,7 @@ def _journalist_text(risk: Risk) -> str:
     return f"{most}{percent(found.journalist_average)} on average ({found.journalist_basis})"
 
 
-def _population_text(risk: Risk) -> str:
-    found = risk.population
-    if found is None:
-        return ""
+def _population_text(found: PopulationRisk) -> str:
     low, high = map(percent, found.interval)
     return (
         f"about {percent(found.uniqueness)} of {found.population:,} people unique "

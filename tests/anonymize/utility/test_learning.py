@@ -10,8 +10,8 @@ import cloister as cl
 from cloister.anonymize.assessing import assess
 from cloister.anonymize.attributes import attribute_of
 from cloister.anonymize.labels import read_labels
-from cloister.anonymize.utility.encoding import encode_labels, encode_leaves
-from cloister.anonymize.utility.learning import Learning, _area, _auc, _f1
+from cloister.anonymize.utility.encoding import encode
+from cloister.anonymize.utility.learning import Learning, _area, _auc, _f1, measure_learning
 from cloister.errors import DataError, MissingExtraError, ParameterError
 
 AGES = cl.Hierarchy.intervals((0, 99), widths=[10, 50])
@@ -22,6 +22,11 @@ SCHEMA = cl.Schema(
         cl.Column(name="rich", role="sensitive"),
     ]
 )
+
+
+@pytest.fixture(autouse=True)
+def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(measure_learning.__kwdefaults__, "rounds", 20)
 
 
 def _rows(count: int) -> dict[str, list[object]]:
@@ -40,6 +45,7 @@ def _learned(shown: dict[str, list[object]], *, count: int = 400) -> Learning:
     return found.learning
 
 
+@pytest.mark.slow
 def test_an_untouched_table_teaches_as_much_as_its_original() -> None:
     found = _learned(_rows(400))
     assert found.accuracy.released == found.accuracy.original > 0.95
@@ -50,6 +56,7 @@ def test_an_untouched_table_teaches_as_much_as_its_original() -> None:
     assert found.to_dict()["auc"]["released"] > 0.95
 
 
+@pytest.mark.slow
 def test_labels_teach_less_and_the_test_is_on_raw_rows() -> None:
     rows = _rows(400)
     shown = {**rows, "age": ["*"] * 400, "town": ["north" if town in "ab" else "south" for town in rows["town"]]}
@@ -61,6 +68,7 @@ def test_labels_teach_less_and_the_test_is_on_raw_rows() -> None:
     assert found.majority < found.accuracy.original
 
 
+@pytest.mark.slow
 def test_suppressed_rows_are_not_trained_on_but_tested() -> None:
     rows = _rows(400)
     age = [old if number % 5 else "*" for number, old in enumerate(rows["age"])]
@@ -96,30 +104,37 @@ def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_raw_values_and_labels_share_a_scale() -> None:
+    """The nodes are north and south, then a, b, c and d: no label is wholly inside a, b or d."""
     attribute, _ = attribute_of(SCHEMA["town"], ["a"])
-    column = read_labels(attribute, ["north", "c", "*"])
-    assert encode_labels(column).tolist() == [[0.5, 0.5, 0, 0], [0, 0, 1, 0], [0.25] * 4]
-    assert encode_leaves(column).tolist() == np.eye(4).tolist()
+    labels, leaves = encode(read_labels(attribute, ["north", "c", "*"]))
+    assert labels.tolist() == [[1, 0, 0], [0, 1, 1], [0.5, 0.5, 0.25]]
+    assert leaves.tolist() == [[1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
+
+
+def test_a_column_that_says_nothing_has_one_feature() -> None:
+    attribute, _ = attribute_of(SCHEMA["town"], ["a"])
+    assert encode(read_labels(attribute, ["*"]))[0].tolist() == [[0.5]]
 
 
 def test_ordered_columns_have_a_middle_and_two_ends() -> None:
     attribute, _ = attribute_of(SCHEMA["age"], [0])
-    column = read_labels(attribute, ["[10, 20)", "33"])
-    assert encode_labels(column) == pytest.approx(np.array([[14.5, 10, 19], [33, 33, 33]]))
-    assert encode_leaves(column)[7].tolist() == [7, 7, 7]
+    labels, leaves = encode(read_labels(attribute, ["[10, 20)", "33"]))
+    assert labels == pytest.approx(np.array([[14.5, 10, 19], [33, 33, 33]]))
+    assert leaves[7].tolist() == [7, 7, 7]
 
 
 def test_means_are_their_own_middle() -> None:
     attribute, _ = attribute_of(cl.Column(name="x", kind="numeric"), [0, 10])
-    assert encode_labels(read_labels(attribute, [4.5])).tolist() == [[4.5, 0, 0]]
+    assert encode(read_labels(attribute, [4.5]))[0].tolist() == [[4.5, 0, 0]]
 
 
 def test_many_values_are_encoded_by_their_groups() -> None:
     names = {f"value {number}": [f"group {number % 3}"] for number in range(100)}
     column = cl.Column(name="x", hierarchy=cl.Hierarchy.from_levels(names))
     attribute, _ = attribute_of(column, ["value 1"])
-    read = read_labels(attribute, ["value 4", "group 2"])
-    assert encode_labels(read).tolist() == [[0, 1, 0], [0, 0, 1]]
+    labels, leaves = encode(read_labels(attribute, ["value 3", "group 2", "group 1"]))
+    assert labels.tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
+    assert leaves[5].tolist() == [0, 0, 1]
 
 
 def test_scores_by_hand() -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cloister.anonymize.cells import Cells
 from cloister.anonymize.comparison import Comparison
-from cloister.anonymize.utility.encoding import encode_labels, encode_leaves
+from cloister.anonymize.utility.encoding import encode
 from cloister.core.random import SeededRandomSource, integers_below, permutation
 from cloister.errors import DataError, MissingExtraError, ParameterError
 
@@ -108,10 +108,9 @@ def measure_learning(comparison: Comparison, targets: Cells, *, rounds: int = _R
             f'"{name}" cannot be learned: there are too few rows, or it has one value only.',
             fix="choose another target.",
         )
-    raw = np.hstack([encode_leaves(item)[leaves[:, place]] for place, item in enumerate(comparison.columns)])
-    shown = np.hstack(
-        [encode_labels(item)[comparison.codes[classes, place]] for place, item in enumerate(comparison.columns)]
-    )
+    encoded = [encode(column) for column in comparison.columns]
+    shown = np.hstack([labels[comparison.codes[classes, place]] for place, (labels, _) in enumerate(encoded)])
+    raw = np.hstack([values_of[leaves[:, place]] for place, (_, values_of) in enumerate(encoded)])
     before, after = _predicted(fit, raw=raw, shown=shown, released=classes >= 0, values=values, folds=folds)
     return _scored(name, values, before, after)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from benchmarks import synthetic_population
 from cloister.anonymize.risk.population import estimate_population
@@ -99,6 +100,19 @@ def test_a_column_with_one_value_is_no_structure() -> None:
     counts = np.array([1] * 30 + [2] * 10 + [3] * 5)
     found = estimate_population(counts, population=1000, codes=np.zeros((45, 1), dtype=np.int32))
     assert 0 <= found.interval[0] <= found.uniqueness <= found.interval[1] <= 1
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=80),
+    st.integers(0, 10_000),
+)
+def test_every_estimate_lies_in_its_interval(classes: list[tuple[int, int, int]], others: int) -> None:
+    counts, codes = np.array([item[0] for item in classes]), np.array([item[1:] for item in classes])
+    found = estimate_population(counts, population=int(counts.sum()) + others, codes=codes)
+    assert 0 <= found.interval[0] <= found.uniqueness <= found.interval[1] <= 1
+    assert 0 <= found.unique_matches <= 1 + 1e-9
+    assert 0 < found.journalist <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("population", [3, 0])
