@@ -4,8 +4,8 @@
 seconds are warm medians: of the search alone, on counts that are there already, and of the whole call, from the open
 file to all released rows. ARX cannot be built here without a Maven repository: its figures are those that were
 published for this table, and ratios to them compare different machines. Larger tables: `benchmarks.anonymize_scale`;
-risks: `benchmarks.anonymize_assess` and `benchmarks.population_uniqueness`; models trained on releases:
-`benchmarks.anonymize_accuracy`.
+risks: `benchmarks.assessing` and `benchmarks.population_uniqueness`; models trained on releases:
+`benchmarks.train_on_released`.
 """
 
 from __future__ import annotations

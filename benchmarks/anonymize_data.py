@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 import cloister as cl
 from cloister.core.random import SeededRandomSource, integers_below
+from cloister.errors import DataWarning
 
 DATA = Path(os.environ.get("CLOISTER_DATA", Path(__file__).parents[2] / "shared" / "data"))
 QUASI = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation")
@@ -27,9 +28,14 @@ K = 5
 _BLOCK = 1_000_000
 
 
+def adult_file() -> Path:
+    """Return the file with the 30,162 complete rows and nine columns."""
+    return DATA / "adult" / "adult_complete_9.csv"
+
+
 def rows() -> pa.Table:
     """Return the complete rows of Adult."""
-    return pyarrow.csv.read_csv(DATA / "adult" / "adult_complete_9.csv")
+    return pyarrow.csv.read_csv(adult_file())
 
 
 def domain(name: str) -> list[str]:
@@ -63,7 +69,7 @@ def schema() -> cl.Schema:
 def _hierarchy(name: str) -> cl.Hierarchy:
     """Return a trimmed hierarchy; the published one puts some ages beside their intervals, which it warns of."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cl.errors.CloisterWarning)
+        warnings.simplefilter("ignore", DataWarning)
         return cl.Hierarchy.parse("\n".join(map(";".join, paths_to_root(name))))
 
 

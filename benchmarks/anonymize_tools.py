@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 import cloister as cl
 from benchmarks import harness
-from benchmarks.anonymize_data import DATA, QUASI, SENSITIVE, K, schema
+from benchmarks.anonymize_data import QUASI, SENSITIVE, K, adult_file, schema
 from benchmarks.anonymize_loss import Evaluation, evaluate
 from cloister.anonymize.algorithms.base import Task
 from cloister.anonymize.algorithms.catalog import entry_of, values_of
@@ -84,10 +84,10 @@ def call_seconds(way: Way, path: Path) -> float:
     return median_seconds(call)
 
 
-def median_seconds(work: Callable[[], object], *, repeats: int = REPEATS) -> float:
+def median_seconds(work: Callable[[], object]) -> float:
     """Return the median CPU seconds of work that was done once before."""
     work()
-    return statistics.median(_seconds(work) for _ in range(repeats))
+    return statistics.median(_seconds(work) for _ in range(REPEATS))
 
 
 def evaluated(way: Way, path: Path) -> Evaluation:
@@ -109,7 +109,7 @@ def checked(found: Evaluation, way: Way, total: int) -> Evaluation:
 
 def run_peer(module: str, *packages: str, **facts: Any) -> dict[str, Any] | None:
     """Return what a peer found in Adult, or None if it cannot be installed or does not finish here."""
-    path = str(DATA / "adult" / "adult_complete_9.csv")
+    path = str(adult_file())
     code = _PEER.format(root=_ROOT, module=module, path=path, quasi=list(QUASI), sensitive=SENSITIVE, facts=facts)
     print(f"  {packages[0]} ...", flush=True)
     try:

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from benchmarks import (
-    assessing,
     harness,
     population_uniqueness,
-    shared_adult,
     synthetic_population,
-    train_on_released,
     uniqueness_models,
 )
 
@@ -20,7 +15,7 @@ COUNTS = np.repeat([1, 2, 3, 5, 20], [300, 100, 50, 20, 5])
 
 def test_the_risk_benchmarks_are_found_and_their_parts_are_not() -> None:
     assert {"assessing", "population_uniqueness", "train_on_released"} <= set(harness.names())
-    assert not {"shared_adult", "synthetic_population", "uniqueness_models"} & set(harness.names())
+    assert not {"synthetic_population", "uniqueness_models"} & set(harness.names())
 
 
 def test_the_same_population_comes_out_every_time() -> None:
@@ -85,12 +80,3 @@ def test_every_estimate_stands_beside_the_truth() -> None:
     rows = population_uniqueness.main(people=40_000, samples=1)
     assert len(rows) == 1 + 4 * (len(population_uniqueness.PUBLISHED) + 2)
     assert {row["name"] for row in rows if "met" in row} == {f"{share}% sample: error" for share in (1, 5, 10, 30)}
-
-
-@pytest.mark.slow
-def test_measuring_and_learning_are_judged(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_adult, "FOLDER", shared_data)
-    monkeypatch.setattr(assessing, "REPEATS", 1)
-    rows = assessing.main(large=1000)
-    assert [row["target"] for row in rows if "target" in row] == ["<= 0.1", "<= 0.1", "<= 1", "<= 1"]
-    assert train_on_released.RELEASES
