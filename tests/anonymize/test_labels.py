@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -96,3 +97,36 @@ def test_numbers_of_leaves() -> None:
     attribute = _attribute(cl.Hierarchy.intervals((0, 20), widths=[10], step=None), [3], kind="numeric")
     assert leaf_numbers(attribute)[0] == 5
     assert leaf_numbers(_attribute(None, [True, False])).tolist() != [1, 0]
+
+
+def test_ranges_of_dates_are_read() -> None:
+    days = [dt.date(2024, 1, day) for day in (1, 3, 5, 11)]
+    read = read_labels(_attribute(None, days, kind="datetime"), ["[2024-01-01, 2024-01-05]", "2024-01-11"])
+    assert read.member.sum(axis=1).tolist() == [3, 1]
+    assert read.losses.tolist() == [0.4, 0]
+
+
+def test_ranges_of_named_steps_are_read() -> None:
+    steps = _attribute(None, ["low", "high"], kind="ordinal", categories=("low", "medium", "high"))
+    read = read_labels(steps, ["[low, medium]"])
+    assert _allowed(read) == [["low", "medium"]]
+    assert read.losses.tolist() == [0.5]
+
+
+def test_ranges_with_a_hierarchy_lose_by_their_leaves() -> None:
+    read = read_labels(
+        _attribute(cl.Hierarchy.dates("2024-01-01", "2024-01-05"), [], kind="datetime"), ["[2024-01-01, 2024-01-03]"]
+    )
+    assert read.losses.tolist() == [0.5]
+
+
+@pytest.mark.parametrize("label", ["[high, low]", "[low, medium, high]", "[low, other]"])
+def test_what_is_no_range_is_refused(label: str) -> None:
+    steps = _attribute(None, ["low", "high"], kind="ordinal", categories=("low", "medium", "high"))
+    with pytest.raises(SchemaError, match="is no set, interval or masked text"):
+        read_labels(steps, [label])
+
+
+def test_names_with_commas_are_found_in_sets() -> None:
+    read = read_labels(_attribute(None, ["a", "b, c", "b", "Doe, J., Dr."]), ["{a, b, c}", "{b, Doe, J., Dr.}"])
+    assert _allowed(read) == [["a", "b, c"], ["b", "Doe, J., Dr."]]

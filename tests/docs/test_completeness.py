@@ -15,7 +15,18 @@ from cloister.cli import app, failures
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-PACKAGES = ("core", "data", "accounting", "mechanisms", "queries", "attacks", "plotting", "report", "testing")
+PACKAGES = (
+    "core",
+    "data",
+    "accounting",
+    "mechanisms",
+    "anonymize",
+    "queries",
+    "attacks",
+    "plotting",
+    "report",
+    "testing",
+)
 ERRORS = [
     name
     for name in errors.__all__

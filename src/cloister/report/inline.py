@@ -29,8 +29,12 @@ class Span(NamedTuple):
 def spans(text: str) -> Iterator[Span]:
     """Yield the stretches of a text.
 
-    >>> [tuple(span) for span in spans("at least **5** rows of `age`")]
-    [('', 'at least '), ('strong', '5'), ('', ' rows of '), ('code', 'age')]
+    >>> for span in spans("at least **5** rows of `age`"):
+    ...     print(span)
+    Span(style='', text='at least ')
+    Span(style='strong', text='5')
+    Span(style='', text=' rows of ')
+    Span(style='code', text='age')
     """
     end = 0
     for found in _MARKED.finditer(text):
