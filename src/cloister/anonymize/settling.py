@@ -26,7 +26,9 @@ def settled(partition: Partition, checks: Sequence[Check], *, values: Values, al
     verify(partition)
     partition = merged(partition, values)
     failing = (
-        set() if partition.size else _failing(checks, whole(partition.cells, np.zeros(len(partition.cells))), values)
+        set()
+        if partition.size
+        else _failing(checks, whole(partition.cells, np.zeros(len(partition.cells), int)), values)
     )
     while partition.size:
         holds = all_hold(checks, classes_of(partition, values=values))

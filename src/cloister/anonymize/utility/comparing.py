@@ -75,7 +75,7 @@ class _Behind:
         size = len(attribute.leaves)
         pairs = np.unique(numbers[regions.class_of_line] * size + regions.codes(place))
         starts = np.searchsorted(pairs // size, np.arange(1, len(known)))
-        leaves = np.split(pairs % size, starts)
+        leaves = np.split((pairs % size).astype(np.int64), starts)
         return {
             name: _between(leaves[number]) if attribute.is_ordered else leaves[number] for name, number in known.items()
         }
