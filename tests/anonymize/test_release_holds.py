@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import cloister as cl
+from cloister.anonymize import AnatomyRelease
 from cloister.errors import DataError
 from tests.support.engine_tables import NamedOpener
 
@@ -119,3 +120,32 @@ def test_classes_that_show_the_same_are_one_class() -> None:
     assert release.partition.size == len(shown)
     assert release.risk.models.k == min(shown.values())
     assert release.loss.ncp > 0
+
+
+@pytest.mark.parametrize("role", ["insensitive", "sensitive"])
+@pytest.mark.parametrize("algorithm", ["optimal", "anatomy"])
+def test_the_column_that_names_the_person_is_never_released(role: str, algorithm: str) -> None:
+    rows = pa.table({"person": [1, 1, 2, 3], "age": [30, 30, 30, 31], "disease": list("xyxy")})
+    person = cl.Column(name="person", role=role, subject=True)
+    table = cl.open_table(rows, schema=schema().with_column(person))
+    release = cl.anonymize(table, models=[cl.LDiversity("disease", l=2)], algorithm=algorithm)
+    released = release.quasi if isinstance(release, AnatomyRelease) else release.table
+    assert "person" not in released.columns
+
+
+def test_values_counted_by_rows_and_missing_values_are_pointed_out() -> None:
+    rows = pa.table({"person": [1, 1, 2, 3], "age": [30] * 4, "disease": ["x", "y", "x", None]})
+    person = cl.Column(name="person", role="identifier", subject=True)
+    table = cl.open_table(rows, schema=schema().with_column(person))
+    release = cl.anonymize(table, models=[cl.LDiversity("disease", l=2)])
+    assert {"values_of_rows", "missing_values"} <= {pitfall.code for pitfall in release.pitfalls}
+    complete = cl.open_table(PEOPLE, schema=schema())
+    release = cl.anonymize(complete, models=[cl.LDiversity("disease", l=2)])
+    assert not {"values_of_rows", "missing_values"} & {pitfall.code for pitfall in release.pitfalls}
+
+
+def test_who_alone_has_no_value_is_unique_when_a_table_is_measured() -> None:
+    table = cl.open_table(pa.table({"town": [*["a"] * 5, *["b"] * 5, None], "disease": list("abcdeabcdea")}))
+    found = cl.assess(table, quasi_identifiers=["town"], sensitive=["disease"])
+    assert (found.risk.models.k, found.risk.suppressed) == (1, 0)
+    assert found.risk.reidentification.unique == 1

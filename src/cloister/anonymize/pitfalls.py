@@ -86,6 +86,31 @@ def _rows_not_persons(release: Release) -> Iterator[Pitfall]:
         )
 
 
+def _rows_behind_values(release: Release) -> Iterator[Pitfall]:
+    names = _modelled(release)
+    if release.roles.subject is not None and names:
+        yield Pitfall(
+            "values_of_rows",
+            f"The models for {_list(names)} count rows: several rows of one person make values look more varied.",
+            "Keep one row per person, or ask for a larger l or a smaller t.",
+        )
+
+
+def _missing_values(release: Release) -> Iterator[Pitfall]:
+    held = {item.name: item.values for item in release.partition.cells.sensitive}
+    names = [name for name in _modelled(release) if None in held[name]]
+    if names:
+        yield Pitfall(
+            "missing_values",
+            f"Missing cells of {_list(names)} count as a value of their own, which tells nothing about a person.",
+            "Leave such rows out first, or ask for an l that is larger by one.",
+        )
+
+
+def _modelled(release: Release) -> list[str]:
+    return [name for name in release.roles.sensitive if any(check.attribute == name for check in release.checks)]
+
+
 def _exact_days(release: Release) -> Iterator[Pitfall]:
     exact = _exact_quasi(release)
     names = [
@@ -209,6 +234,8 @@ _LOOKS: tuple[Callable[[Release], Iterator[Pitfall]], ...] = (
     _insensitive,
     _free_text,
     _rows_not_persons,
+    _rows_behind_values,
+    _missing_values,
     _exact_days,
     _extremes,
     _guesses,

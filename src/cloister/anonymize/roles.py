@@ -83,7 +83,8 @@ def _is_alphabetical(column: Column, storage: StorageType) -> bool:
 
 def _without_person(column: Column) -> Column:
     """Return a released column that names the person as an identifier: rows must not be linked by it."""
-    return replace(column, role=Role.IDENTIFIER) if column.subject and column.role is Role.INSENSITIVE else column
+    is_released = column.role in (Role.INSENSITIVE, Role.SENSITIVE)
+    return replace(column, role=Role.IDENTIFIER) if column.subject and is_released else column
 
 
 def _listed(columns: Sequence[Column], role: Role) -> tuple[str, ...]:
