@@ -138,10 +138,10 @@ def test_values_counted_by_rows_and_missing_values_are_pointed_out() -> None:
     person = cl.Column(name="person", role="identifier", subject=True)
     table = cl.open_table(rows, schema=schema().with_column(person))
     release = cl.anonymize(table, models=[cl.LDiversity("disease", l=2)])
-    assert {"values_of_rows", "missing_values"} <= {pitfall.code for pitfall in release.pitfalls}
+    assert {"values_of_rows", "missing_sensitive"} <= {pitfall.code for pitfall in release.pitfalls}
     complete = cl.open_table(PEOPLE, schema=schema())
     release = cl.anonymize(complete, models=[cl.LDiversity("disease", l=2)])
-    assert not {"values_of_rows", "missing_values"} & {pitfall.code for pitfall in release.pitfalls}
+    assert not {"values_of_rows", "missing_sensitive"} & {pitfall.code for pitfall in release.pitfalls}
 
 
 def test_who_alone_has_no_value_is_unique_when_a_table_is_measured() -> None:

@@ -96,12 +96,12 @@ def _rows_behind_values(release: Release) -> Iterator[Pitfall]:
         )
 
 
-def _missing_values(release: Release) -> Iterator[Pitfall]:
+def _missing_sensitive(release: Release) -> Iterator[Pitfall]:
     held = {item.name: item.values for item in release.partition.cells.sensitive}
     names = [name for name in _modelled(release) if None in held[name]]
     if names:
         yield Pitfall(
-            "missing_values",
+            "missing_sensitive",
             f"Missing cells of {_list(names)} count as a value of their own, which tells nothing about a person.",
             "Leave such rows out first, or ask for an l that is larger by one.",
         )
@@ -235,7 +235,7 @@ _LOOKS: tuple[Callable[[Release], Iterator[Pitfall]], ...] = (
     _free_text,
     _rows_not_persons,
     _rows_behind_values,
-    _missing_values,
+    _missing_sensitive,
     _exact_days,
     _extremes,
     _guesses,

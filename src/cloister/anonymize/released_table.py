@@ -52,9 +52,18 @@ def _are_equal(before: Cells, after: Cells) -> bool:
 
 
 def _coding(cells: Cells) -> list[Any]:
-    return [(source.name, source.storage, source.values, source.codes.tolist()) for source in cells.sources]
+    return [(source.name, source.storage, source.values) for source in cells.sources]
 
 
 def _counts(cells: Cells) -> list[Any]:
     subjects = np.zeros(0) if cells.record_subjects is None else cells.record_subjects
-    return [cells.codes, cells.weights, cells.record_cells, cells.record_weights, cells.record_values, subjects]
+    coding = [source.codes for source in cells.sources]
+    return [
+        *coding,
+        cells.codes,
+        cells.weights,
+        cells.record_cells,
+        cells.record_weights,
+        cells.record_values,
+        subjects,
+    ]

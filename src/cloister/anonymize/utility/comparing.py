@@ -73,9 +73,9 @@ class _Behind:
         known: dict[str | None, int] = {}
         numbers = np.array([known.setdefault(_key(label), len(known)) for label in regions.labels(place)])
         size = len(attribute.leaves)
-        pairs = np.unique(numbers[regions.class_of_line] * size + regions.codes(place))
+        pairs = np.unique(numbers[regions.class_of_line] * size + regions.codes(place)).astype(np.int64)
         starts = np.searchsorted(pairs // size, np.arange(1, len(known)))
-        leaves = np.split((pairs % size).astype(np.int64), starts)
+        leaves: list[NDArray[np.int64]] = np.split(pairs % size, starts)
         return {
             name: _between(leaves[number]) if attribute.is_ordered else leaves[number] for name, number in known.items()
         }
