@@ -20,27 +20,31 @@ from cloister.anonymize.algorithms.clustering.lending import filled
 from cloister.anonymize.algorithms.clustering.nearness import Nearness
 from cloister.anonymize.algorithms.clustering.polishing import Dealt, polished
 from cloister.anonymize.algorithms.clustering.repairing import repaired
+from cloister.anonymize.algorithms.clustering.textbook import textbook_groups
 from cloister.anonymize.algorithms.dealing import deal
 from cloister.anonymize.cells import Cells
 from cloister.anonymize.partition import Partition, whole
-from cloister.anonymize.regions import Values
+from cloister.anonymize.regions import Regions, Values
 from cloister.core.guarantees import KAnonymity
 from cloister.core.validation import check_count
 
 Counts: TypeAlias = NDArray[np.int64]
 
 _NODES = 20_000
-_PASSES = 1
+_PASSES = 8
+_EXCHANGED = 30_000
+_FEW_ROWS = 1000
 
 
 def clustering(task: Task) -> Outcome:
     """Return classes of rows that are alike.
 
     Options:
-        passes: how often rows are exchanged, each time among other neighbors (1). More passes take longer and lose
-            a little less; they are made for k-anonymity alone.
+        passes: how often rows are exchanged, each time among other neighbors; once in large tables, up to 8 times in
+            small ones. More passes take longer and lose a little less. Rows are exchanged for k-anonymity alone.
     """
-    passes = check_count(task.options.get("passes", _PASSES), name="passes")
+    passes = task.options.get("passes")
+    passes = None if passes is None else check_count(passes, name="passes")
     values = Values.HIERARCHY if task.values is Values.HIERARCHY else Values.SETS
     if all(_counts_rows_only(check.model) for check in task.checks):
         partition = _by_rows(task, values, passes)
@@ -55,19 +59,28 @@ def _counts_rows_only(model: Any) -> bool:
     return isinstance(model, KAnonymity) and model.unit == "row"
 
 
-def _by_rows(task: Task, values: Values, passes: int) -> Partition:
+def _by_rows(task: Task, values: Values, passes: int | None) -> Partition:
     """Return classes of at least k rows; the rows of a cell may be in different ones."""
     cells, k = task.cells, task.k
     lone = np.flatnonzero(cells.weights < k)
-    rows = np.repeat(lone, cells.weights[lone])
-    if not len(rows):
+    owners = np.repeat(lone, cells.weights[lone])
+    if not len(owners):
         return whole(cells, np.arange(len(cells)))
-    nearness, rows, groups = _gathered(cells, rows, np.ones(len(rows), np.int64), k=k, values=values, judge=None)
-    dealt = filled(cells, Dealt(cells=rows, groups=_with_last(groups)), nearness, k=k, values=values)
-    for turn in range(passes):
-        task.progress((turn + 1) / (passes + 1), "exchanging rows")
-        dealt = polished(cells, dealt, nearness, k=k, values=values, turn=turn)
-    return _partition(cells, dealt)
+    rows = np.ones(len(owners), np.int64)
+    nearness, gathered, groups = _gathered(cells, owners, rows, k=k, values=values, judge=None)
+    starts = [filled(cells, Dealt(cells=gathered, groups=_with_last(groups)), nearness, k=k, values=values)]
+    if k <= len(owners) <= _FEW_ROWS:
+        starts.append(Dealt(cells=owners, groups=textbook_groups(cells, owners, k=k, values=values)))
+    turns = passes if passes is not None else min(max(_EXCHANGED // len(owners), 1), _PASSES)
+    found = [_partition(cells, _exchanged(task, dealt, nearness, values, turns)) for dealt in starts]
+    return min(found, key=lambda partition: Regions(partition=partition, values=values).loss())
+
+
+def _exchanged(task: Task, dealt: Dealt, nearness: Nearness, values: Values, turns: int) -> Dealt:
+    for turn in range(turns):
+        task.progress((turn + 1) / (turns + 1), "exchanging rows")
+        dealt = polished(task.cells, dealt, nearness, k=task.k, values=values, turn=turn)
+    return dealt
 
 
 def _gathered(

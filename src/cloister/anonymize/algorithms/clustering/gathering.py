@@ -22,6 +22,8 @@ Counts: TypeAlias = NDArray[np.int64]
 _HASH_BITS = 42
 _PRICE = 1 << 19
 _WORK = 400_000_000
+_JUDGING = 5
+_PATIENCE = 300
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -84,29 +86,35 @@ class Gathering:
         self.seen: dict[int, int] = {}
 
     def run(self, visits: Sequence[Visit]) -> Counts:
-        """Make the visits, fewer where rows are many, and return the class of each piece, -1 where none was full."""
-        work, at = _WORK, 0
+        """Make the visits, fewer where rows are many, and return the class of each piece, -1 where none was taken."""
+        work, at, dry = _WORK, 0, 0
         while at < len(visits) and self.rows >= self.k:
-            self._visit(visits[at])
-            work -= len(self.live)
+            dry = 0 if self._visit(visits[at]) else dry + 1
+            if dry % _PATIENCE == _PATIENCE - 1 and self._is_hopeless():
+                break
+            work -= len(self.live) * (1 if self.pieces.may_part else _JUDGING)
             left = len(visits) - 1 - at
             at += min(1 + len(self.live) * left // max(work, len(self.live) * 8 + 1), max(left, 1))
         return self.groups
 
-    def _visit(self, visit: Visit) -> None:
+    def _visit(self, visit: Visit) -> bool:
+        """Take what one visit finds, and return whether it found anything."""
         node = self.nodes[visit.node]
         key = self._column(0, node[0]).copy()
         for place in range(1, len(node)):
             key += self._column(place, node[place])
-        inside = self._inside(key, visit) if self.exact else None
-        among = key if inside is None else key[inside]
-        full = self._full(among, inside)
-        if not len(full):
-            return
-        found = np.flatnonzero(_is_in(among, full))
-        found = found[np.argsort(among[found], kind="stable")]
-        lines = found if inside is None else inside[found]
-        self._take(lines, _starts(among[found]), node, visit.bound)
+        inside = self._inside(key, visit) if self.exact else np.arange(len(key))
+        key = key[inside] if self.exact else key
+        lines, starts = (
+            self._crowds(key) if self.pieces.may_part else self._full(key, self.pieces.rows[self.live[inside]])
+        )
+        return len(lines) > 0 and self._take(inside[lines], starts, node, visit.bound)
+
+    def _is_hopeless(self) -> bool:
+        """Return whether even all that is left, as one class, would not be taken."""
+        owners, node = self.pieces.owners[self.live], np.zeros(0, dtype=np.int64)
+        left = Candidates(pieces=self.live, owners=owners, starts=np.zeros(1, np.int64), node=node, bound=np.inf)
+        return not all(judge(left).all() for judge in self.judges)
 
     def _inside(self, key: Counts, visit: Visit) -> Counts:
         """Return the pieces that this node costs more than at the last visit allowed, and no more than now."""
@@ -116,20 +124,30 @@ class Gathering:
         price = key >> _HASH_BITS
         return np.flatnonzero((price > low) & (price <= high))
 
-    def _full(self, key: Counts, inside: Counts | None) -> Counts:
-        """Return the keys that at least k rows share."""
-        if self.pieces.may_part:
-            order = np.sort(key)
-            many = max(len(order) - self.k + 1, 0)
-            return _distinct(order[:many][order[len(order) - many :] == order[:many]])
-        rows = self.pieces.rows[self.live if inside is None else self.live[inside]]
-        keys, inverse = np.unique(key, return_inverse=True)
-        return np.asarray(keys[np.bincount(inverse.ravel(), weights=rows) >= self.k])
+    def _crowds(self, key: Counts) -> tuple[Counts, Counts]:
+        """Return the pieces of one row whose key at least k share, class by class, each cut into classes of k rows."""
+        ordered = np.sort(key)
+        many = max(len(ordered) - self.k + 1, 0)
+        full = _distinct(ordered[:many][ordered[len(ordered) - many :] == ordered[:many]])
+        if not len(full):
+            return full, full
+        lines = np.flatnonzero(_is_in(key, full))
+        lines = lines[np.argsort(key[lines], kind="stable")]
+        return lines, _parted(_starts(key[lines]), len(lines), self.k)
 
-    def _take(self, lines: Counts, starts: Counts, node: Counts, bound: float) -> None:
-        """Make classes of the groups of lines that the judge takes."""
-        if self.pieces.may_part:
-            starts = _parted(starts, len(lines), self.k)
+    def _full(self, key: Counts, rows: Counts) -> tuple[Counts, Counts]:
+        """Return the pieces whose key at least k rows share, class by class, and where each class starts."""
+        order = np.argsort(key)
+        if not len(order):
+            return order, order
+        starts = _starts(key[order])
+        is_full = np.add.reduceat(rows[order], starts) >= self.k
+        lengths = _lengths(starts, len(order))
+        ends = np.cumsum(lengths[is_full])
+        return order[np.repeat(is_full, lengths)], ends - lengths[is_full]
+
+    def _take(self, lines: Counts, starts: Counts, node: Counts, bound: float) -> bool:
+        """Make classes of the groups of lines that the judges take, and return whether there are any."""
         members = self.live[lines]
         taken = np.ones(len(starts), dtype=bool)
         if self.judges:
@@ -144,6 +162,7 @@ class Gathering:
             self.live = self.live[self.groups[self.live] < 0]
             self.rows = int(self.pieces.rows[self.live].sum())
             self.columns.clear()
+        return bool(taken.any())
 
     def _column(self, place: int, rung: int) -> Counts:
         column = self.columns.get((place, rung))

@@ -18,7 +18,7 @@ Counts: TypeAlias = NDArray[np.int64]
 Losses: TypeAlias = NDArray[np.float64]
 Truths: TypeAlias = NDArray[np.bool_]
 
-_CLASSES = 2048
+_CLASSES = 1024
 _BLOCK = 256
 
 

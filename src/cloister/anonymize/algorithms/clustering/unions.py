@@ -13,6 +13,8 @@ from cloister.anonymize.regions import Regions, Values
 Counts: TypeAlias = NDArray[np.int64]
 Losses: TypeAlias = NDArray[np.float64]
 
+_FEW_LEAVES = 1024
+
 
 def union_losses(regions: Regions, classes: Counts, among: Counts) -> Losses:
     """Return the weighted loss of a row in the union of two classes: some (rows) with others (columns)."""
@@ -45,10 +47,19 @@ def _nodes(regions: Regions, place: int, classes: Counts, among: Counts) -> Loss
         first_codes(regions, place),
     )
     level = np.maximum(levels[classes][:, None], levels[among])
-    for low, ancestors in enumerate(attribute.ancestors[:-1]):
-        apart = ancestors[first[classes]][:, None] != ancestors[first[among]]
-        level = np.where(apart, np.maximum(level, low + 1), level)
-    return np.asarray(attribute.leaf_losses[level, first[classes][:, None]])
+    np.maximum(level, _meeting(attribute, first[classes], first[among]), out=level)
+    losses = np.ascontiguousarray(attribute.leaf_losses[:, first[classes]].T)
+    return np.take_along_axis(losses, level.astype(np.int64), axis=1)
+
+
+def _meeting(attribute: Attribute, leaves: NDArray[np.int32], others: NDArray[np.int32]) -> NDArray[np.int8]:
+    """Return the lowest level at which leaves (rows) have the same ancestor as others (columns)."""
+    if len(attribute.leaves) <= _FEW_LEAVES:
+        return np.asarray(attribute.meeting_levels[leaves[:, None], others])
+    level = np.zeros((len(leaves), len(others)), dtype=np.int8)
+    for ancestors in attribute.ancestors[:-1]:
+        level += ancestors[leaves][:, None] != ancestors[others]
+    return level
 
 
 def _intervals(regions: Regions, place: int, classes: Counts, among: Counts) -> Losses:
