@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cloister.anonymize.attributes import Attribute
 from cloister.anonymize.labels import ReadLabels
 
-__all__ = ["encode"]
+__all__ = ["encode", "encode_raw"]
 
 _MOST_NODES = 64
 _SURE = 1 - 1e-9
@@ -22,15 +22,22 @@ _SURE = 1 - 1e-9
 
 def encode(column: ReadLabels) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the features of each label and of each raw value of a column, in one scale."""
-    attribute, size = column.attribute, len(column.attribute.leaves)
+    attribute = column.attribute
     if attribute.is_ordered:
-        raw = _on_scale(attribute, np.eye(size, dtype=bool), np.full(size, np.nan))
-        return _on_scale(attribute, column.member, column.numbers), raw
-    nodes = np.hstack([np.eye(attribute.size(level))[attribute.ancestors[level]] for level in _levels(attribute)])
+        return _on_scale(attribute, column.member, column.numbers), encode_raw(attribute)
+    nodes = encode_raw(attribute)
     shown = column.shares @ nodes
     sure = np.asarray((shown >= _SURE).any(axis=0))
     sure[0] |= not sure.any()  # a column that says nothing still has a feature
     return shown[:, sure], nodes[:, sure]
+
+
+def encode_raw(attribute: Attribute) -> NDArray[np.float64]:
+    """Return the features of each raw value for a model that learns from raw values."""
+    size = len(attribute.leaves)
+    if attribute.is_ordered:
+        return _on_scale(attribute, np.eye(size, dtype=bool), np.full(size, np.nan))
+    return np.hstack([np.eye(attribute.size(level))[attribute.ancestors[level]] for level in _levels(attribute)])
 
 
 def _levels(attribute: Attribute) -> list[int]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cloister.anonymize.cells import Cells
 from cloister.anonymize.comparison import Comparison
-from cloister.anonymize.utility.encoding import encode
+from cloister.anonymize.utility.encoding import encode, encode_raw
 from cloister.core.random import SeededRandomSource, integers_below, permutation
 from cloister.errors import DataError, MissingExtraError, ParameterError
 
@@ -111,7 +111,12 @@ def measure_learning(comparison: Comparison, targets: Cells, *, rounds: int = _R
     encoded = [encode(column) for column in comparison.columns]
     shown = np.hstack([labels[comparison.codes[classes, place]] for place, (labels, _) in enumerate(encoded)])
     raw = np.hstack([values_of[leaves[:, place]] for place, (_, values_of) in enumerate(encoded)])
-    before, after = _predicted(fit, raw=raw, shown=shown, released=classes >= 0, values=values, folds=folds)
+    plain = np.hstack(
+        [encode_raw(column.attribute)[leaves[:, place]] for place, column in enumerate(comparison.columns)]
+    )
+    fold = _dealt(values, folds)
+    before = _predicted(fit, train=plain, test=plain, values=values, fold=fold)
+    after = _predicted(fit, train=shown, test=raw, values=values, fold=fold, known=classes >= 0)
     return _scored(name, values, before, after)
 
 
@@ -151,27 +156,31 @@ def _rows(comparison: Comparison, targets: Cells) -> tuple[NDArray[np.int32], ND
     return comparison.original.codes[cells], classes, values[mixed]
 
 
-def _predicted(
-    fit: Callable[[NDArray[np.float64], NDArray[np.int64]], Any],
-    *,
-    raw: NDArray[np.float64],
-    shown: NDArray[np.float64],
-    released: NDArray[np.bool_],
-    values: NDArray[np.int64],
-    folds: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the probabilities of each value for every row, by models that have not seen it."""
+def _dealt(values: NDArray[np.int64], folds: int) -> NDArray[np.int64]:
+    """Return the fold of every row, each value spread evenly."""
     fold = np.empty(len(values), dtype=np.int64)
     mixed = permutation(SeededRandomSource(4), len(values))
     fold[mixed[np.argsort(values[mixed], kind="stable")]] = np.arange(len(values)) % folds
-    size = int(values.max()) + 1
-    before, after = np.zeros((len(values), size)), np.zeros((len(values), size))
-    for number in range(folds):
-        test = fold == number
-        for features, chosen, out in ((raw, ~test, before), (shown, ~test & released, after)):
-            model = fit(features[chosen], values[chosen])
-            out[np.ix_(test, model.classes_)] = model.predict_proba(raw[test])
-    return before, after
+    return fold
+
+
+def _predicted(
+    fit: Callable[[NDArray[np.float64], NDArray[np.int64]], Any],
+    *,
+    train: NDArray[np.float64],
+    test: NDArray[np.float64],
+    values: NDArray[np.int64],
+    fold: NDArray[np.int64],
+    known: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """Return the probabilities of each value for every row, by models trained on the known rows of the other folds."""
+    chances = np.zeros((len(values), int(values.max()) + 1))
+    for number in np.unique(fold):
+        held = fold == number
+        chosen = ~held if known is None else ~held & known
+        model = fit(train[chosen], values[chosen])
+        chances[np.ix_(held, model.classes_)] = model.predict_proba(test[held])
+    return chances
 
 
 def _scored(name: str, values: NDArray[np.int64], before: NDArray[np.float64], after: NDArray[np.float64]) -> Learning:
