@@ -25,11 +25,7 @@ def settled(partition: Partition, checks: Sequence[Check], *, values: Values, al
     """
     verify(partition)
     partition = merged(partition, values)
-    failing = (
-        set()
-        if partition.size
-        else _failing(checks, whole(partition.cells, np.zeros(len(partition.cells), int)), values)
-    )
+    failing = set() if partition.size else _failing(checks, _everything(partition), values)
     while partition.size:
         holds = all_hold(checks, classes_of(partition, values=values))
         if holds.all():
@@ -45,6 +41,11 @@ def settled(partition: Partition, checks: Sequence[Check], *, values: Values, al
     return partition
 
 
+def _everything(partition: Partition) -> Partition:
+    """Return the partition in which all rows are one class."""
+    return whole(partition.cells, np.zeros(len(partition.cells), dtype=np.int64))
+
+
 def _failing(checks: Sequence[Check], partition: Partition, values: Values) -> set[Check]:
     """Return the models that some class fails."""
     classes = classes_of(partition, values=values)
@@ -52,30 +53,22 @@ def _failing(checks: Sequence[Check], partition: Partition, values: Values) -> s
 
 
 def merged(partition: Partition, values: Values) -> Partition:
-    """Return the partition in which classes that show the same are one class.
-
-    A merged class may show something else than its parts (sets of names that have commas in them), so that it is done
-    until nothing changes.
-    """
-    size = -1
-    while partition.size and partition.size != size:
-        size = partition.size
-        regions = Regions(partition=partition, values=values)
-        columns = [_numbered(regions, place) for place in range(len(partition.cells.attributes))]
-        shape = tuple(int(column.max(initial=0)) + 1 for column in columns)
-        _, _, number = grouped(np.column_stack(columns), shape)
-        groups = np.where(partition.groups == SUPPRESSED, SUPPRESSED, number[partition.groups])
-        partition = replace(partition, groups=groups)
-    return partition
+    """Return the partition in which classes that show the same are one class."""
+    if partition.levels is not None or not partition.size:
+        return partition
+    regions = Regions(partition=partition, values=values)
+    columns = [_numbered(regions, place) for place in range(len(partition.cells.attributes))]
+    shape = tuple(int(column.max(initial=0)) + 1 for column in columns)
+    _, _, number = grouped(np.column_stack(columns), shape)
+    return replace(partition, groups=np.where(partition.groups == SUPPRESSED, SUPPRESSED, number[partition.groups]))
 
 
 def _numbered(regions: Regions, place: int) -> NDArray[np.int64]:
     """Return a number for what each class shows in one attribute, equal where it is equal."""
-    known: dict[object, int] = {}
     if regions.values is Values.HIERARCHY:
-        labels = regions.partition.cells.attributes[place].labels
-        offsets = np.cumsum([0, *(len(names) for names in labels)])
-        numbers = np.array([known.setdefault(name, len(known)) for names in labels for name in names])
-        return np.asarray(numbers[offsets[regions.levels[:, place]] + regions.nodes(place)])
-    shown = regions.labels(place)
-    return np.array([known.setdefault(label, len(known)) for label in shown], dtype=np.int64)
+        attribute = regions.partition.cells.attributes[place]
+        offsets = np.cumsum([0, *(len(names) for names in attribute.labels)])
+        return np.asarray(offsets[regions.levels[:, place]] + regions.nodes(place))
+    labels = regions.labels(place)
+    known: dict[object, int] = {}
+    return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
