@@ -5,6 +5,7 @@ The package is also the function of its name: ``cloister.anonymize(table, models
 
 from __future__ import annotations
 
+import inspect
 import sys
 from types import ModuleType
 from typing import Any
@@ -49,5 +50,10 @@ class _Package(ModuleType):
         return anonymize(*arguments, **options)
 
 
-_Package.__call__.__wrapped__ = anonymize  # type: ignore[attr-defined]  # what help() and signature() show
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+_Package.__call__.__wrapped__ = anonymize  # type: ignore[attr-defined]  # what help() shows
+__signature__ = inspect.signature(anonymize)
 sys.modules[__name__].__class__ = _Package

@@ -80,6 +80,8 @@ def anonymize(
             f"This is not an open table but of type {type(table).__name__}.",
             fix="open it first: table = cloister.open_table(..., schema=...).",
         )
+    if progress is not None and not callable(progress):
+        raise ParameterTypeError("progress cannot be called.", fix="give a function of two arguments, such as print.")
     roles = roles_of(table, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
     checks = checks_for(models, roles)
     algorithm = algorithm or _default_algorithm(roles)
@@ -141,6 +143,8 @@ def _rows(table: Table, roles: Roles, checks: Sequence[Check], *, population: Ta
 
 
 def _checked_weights(weights: Mapping[str, object], roles: Roles) -> dict[str, float]:
+    if not isinstance(weights, Mapping):
+        raise ParameterTypeError("weights says no columns.", fix='write for example weights={"age": 2}.')
     for name in weights:
         if name not in roles.quasi:
             raise UnknownColumnError(str(name), roles.quasi)

@@ -59,6 +59,11 @@ def assess(
         DataError: if the table has no rows.
     """
     opened, release = _opened(table)
+    if not isinstance(original, Table | None):
+        raise ParameterTypeError(
+            f"The original is not an open table but of type {type(original).__name__}.",
+            fix="open it first: original=cloister.open_table(..., schema=...).",
+        )
     before = release.original if release is not None and original is None else original
     schema = _described(opened, release, before, quasi_identifiers, sensitive)
     cells = reading.read_released(opened, schema)

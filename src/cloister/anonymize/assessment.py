@@ -37,6 +37,9 @@ class Assessment(Result):
     utility: Utility | None = None
     guarantee: Guarantee = NOT_PROTECTED
 
+    def __repr__(self) -> str:
+        return f"Assessment({self})"
+
     def __str__(self) -> str:
         found = self.risk.reidentification
         text = (

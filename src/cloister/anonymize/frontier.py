@@ -15,6 +15,7 @@ from cloister.anonymize.algorithms.base import Progress, no_progress
 from cloister.anonymize.anonymizing import anonymize
 from cloister.anonymize.release import Release
 from cloister.core.guarantees import Guarantee, KAnonymity, LDiversity, TCloseness
+from cloister.core.validation import check_probability
 from cloister.data.table import Table
 from cloister.errors import ParameterError, UnsatisfiableError
 from cloister.plotting import Figure, lines
@@ -91,6 +92,7 @@ class Frontier:
         Raises:
             ParameterError: if no point is that safe.
         """
+        check_probability(risk, name="risk")
         safe = [point for point in self.points if point.risk <= risk]
         if not safe:
             raise ParameterError(
@@ -141,11 +143,11 @@ class Frontier:
 def frontier(
     table: Table,
     *,
-    k: Iterable[int] = (2, 3, 5, 11, 25, 50),
-    l: Iterable[object] = (),  # noqa: E741  # the literature's name
-    t: Iterable[object] = (),
+    k: int | Iterable[int] = (2, 3, 5, 11, 25, 50),
+    l: object = (),  # noqa: E741  # the literature's name
+    t: object = (),
     attribute: str | None = None,
-    algorithms: Sequence[str] = DEFAULT_ALGORITHMS,
+    algorithms: str | Sequence[str] = DEFAULT_ALGORITHMS,
     progress: Progress | None = None,
     **options: Any,
 ) -> Frontier:
@@ -161,15 +163,15 @@ def frontier(
         progress: called with the share that is done and what is being done.
         options: what `anonymize` understands, such as ``suppression_limit``.
     """
-    sizes, diversities, closenesses = tuple(k), tuple(l), tuple(t)
+    sizes, diversities, closenesses, names = _several(k), _several(l), _several(t), _several(algorithms)
     if (diversities or closenesses) and attribute is None:
         raise ParameterError("l and t are about a sensitive column.", fix='name it: attribute="disease".')
-    if "anatomy" in algorithms:
+    if "anatomy" in names:
         raise ParameterError(
             "Anatomy gives two tables, whose risk and loss are of another kind.", fix="leave anatomy out of the sweep."
         )
     tell = progress or no_progress
-    choices = list(itertools.product(algorithms, sizes, diversities or (None,), closenesses or (None,)))
+    choices = list(itertools.product(names, sizes, diversities or (None,), closenesses or (None,)))
     if not choices:
         raise ParameterError("There is nothing to sweep.", fix="give at least one k and one algorithm.")
     points, impossible = [], []
@@ -186,6 +188,11 @@ def frontier(
     if not points:
         raise UnsatisfiableError(impossible[0], fix="sweep weaker models, or allow suppression.")
     return Frontier(tuple(points), tuple(impossible))
+
+
+def _several(given: Any) -> tuple[Any, ...]:
+    """Return what was given as a tuple, also if it is one number or one name."""
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
 
 
 def _models(k: int, diversity: object, closeness: object, attribute: str | None) -> tuple[Guarantee, ...]:

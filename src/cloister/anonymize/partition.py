@@ -39,6 +39,9 @@ class Partition:
     counts: Counts
     levels: tuple[int, ...] | None = None
 
+    def __repr__(self) -> str:
+        return f"Partition({self.cells.names}, {self.size} classes)"
+
     @cached_property
     def size(self) -> int:
         """Return the number of classes."""

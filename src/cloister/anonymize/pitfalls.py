@@ -7,7 +7,7 @@ minimality (Wong et al. 2007), the curse of dimensionality (Aggarwal 2005).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ __all__ = ["Pitfall", "find_pitfalls"]
 
 MANY_COLUMNS = 8
 USUAL_K, PUBLIC_K = 5, 11
+MOSTLY = 3
+"""A column has mostly different values from one for every three rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,36 @@ def _free_text(release: Release) -> Iterator[Pitfall]:
     if names:
         yield Pitfall(
             "free_text",
-            f"{_list(names)} hold free text, which may name people, places and dates.",
+            f"{_list(names)} {_verb(names, 'holds', 'hold')} free text, which may name people, places and dates.",
             "Drop them, or have them cleaned by a person.",
+        )
+
+
+def _listed_values(release: Release) -> Iterator[Pitfall]:
+    """Warn of columns, such as texts and days written as text, that are mostly different values without order."""
+    cells = release.partition.cells
+    names = [
+        attribute.name
+        for attribute in cells.attributes
+        if not (attribute.has_hierarchy or attribute.is_ordered) and len(attribute.leaves) * MOSTLY > cells.total
+    ]
+    if names:
+        yield Pitfall(
+            "listed_values",
+            f"{_list(names)} {_verb(names, 'has', 'have')} mostly different values and no hierarchy, "
+            "so that values can only be listed or not shown at all.",
+            "Give each a hierarchy, or leave it out; days are written 2026-12-31 and read as dates.",
+        )
+
+
+def _left_out(release: Release) -> Iterator[Pitfall]:
+    described = release.original.schema or {}
+    names = [name for name in release.roles.identifiers if name not in described]
+    if names:
+        yield Pitfall(
+            "undescribed_columns",
+            f"{_list(names)} {_verb(names, 'was', 'were')} left out, because nobody has said what they give away.",
+            "Describe them in a schema to release them.",
         )
 
 
@@ -72,7 +102,7 @@ def _insensitive(release: Release) -> Iterator[Pitfall]:
     if names:
         yield Pitfall(
             "insensitive_columns",
-            f"{_list(names)} are released as they are and not counted in any class.",
+            f"{_list(names)} {_verb(names, 'is', 'are')} released as they are and not counted in any class.",
             "A column is insensitive only if nobody can know it from elsewhere; otherwise make it a quasi-identifier.",
         )
 
@@ -82,7 +112,8 @@ def _rows_not_persons(release: Release) -> Iterator[Pitfall]:
         yield Pitfall(
             "rows_not_persons",
             "Classes were counted in rows: a person with several rows makes a class look larger than it is.",
-            'If a person may have several rows, mark the column that names them: schema.with_subject("patient_id").',
+            'If a person may have several rows, mark the column that names them: "subject: true" in the file '
+            'of the schema, or schema.with_subject("patient_id").',
         )
 
 
@@ -121,7 +152,8 @@ def _exact_days(release: Release) -> Iterator[Pitfall]:
     if names:
         yield Pitfall(
             "exact_dates",
-            f"{_list(names)} hold dates to the day, which single people out and link tables.",
+            f"{_list(names)} {_verb(names, 'holds', 'hold')} dates to the day, "
+            "which single people out and link tables.",
             "Generalize them to months or years, or shift them per person.",
         )
 
@@ -135,7 +167,8 @@ def _extremes(release: Release) -> Iterator[Pitfall]:
     if names:
         yield Pitfall(
             "outliers",
-            f"{_list(names)} hold exact numbers, whose extremes may belong to well-known people.",
+            f"{_list(names)} {_verb(names, 'holds', 'hold')} exact numbers, "
+            "whose extremes may belong to well-known people.",
             "Top- and bottom-code or round them.",
         )
 
@@ -167,7 +200,7 @@ def _many_columns(release: Release) -> Iterator[Pitfall]:
     if count > MANY_COLUMNS:
         yield Pitfall(
             "many_quasi_identifiers",
-            f"With {count} quasi-identifiers nearly every row is unique, and protecting them costs most of the detail.",
+            f"With {count} quasi-identifiers nearly every row is unique, and protecting them costs much detail.",
             "Release fewer columns, or use private queries or synthetic data.",
         )
 
@@ -198,7 +231,7 @@ def _guesses(release: Release) -> Iterator[Pitfall]:
         yield Pitfall(
             "guessed_roles",
             f"The roles of {_list(names)} were guessed and not confirmed by a person.",
-            "Check the schema, then call schema.confirm().",
+            "Check the schema, then delete its guessed lines or call schema.confirm().",
         )
 
 
@@ -233,12 +266,14 @@ _LOOKS: tuple[Callable[[Release], Iterator[Pitfall]], ...] = (
     _unmodelled,
     _insensitive,
     _free_text,
+    _listed_values,
     _rows_not_persons,
     _rows_behind_values,
     _missing_sensitive,
     _exact_days,
     _extremes,
     _guesses,
+    _left_out,
     _stars,
     _small_k,
     _many_columns,
@@ -275,6 +310,10 @@ def _has_renamed_leaf(attribute: Attribute) -> bool:
             if name is not None and name != attribute.labels[0][leaf]:
                 return True
     return False
+
+
+def _verb(names: Sequence[str], one: str, many: str) -> str:
+    return one if len(names) == 1 else many
 
 
 def _list(names: list[str] | tuple[str, ...]) -> str:

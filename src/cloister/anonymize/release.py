@@ -125,6 +125,9 @@ class Release(Result):
         """Return how many rows were left out."""
         return self.partition.suppressed
 
+    def __repr__(self) -> str:
+        return f"Release({self})"
+
     def __str__(self) -> str:
         return (
             f"{self.partition.size:,} classes, loss {self.regions.loss():.4f}, "

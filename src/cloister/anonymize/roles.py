@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from cloister.anonymize.models import Check, check_of, model_from
 from cloister.core.guarantees import Guarantee, KMap, Syntactic, TCloseness
@@ -118,13 +117,14 @@ def _complete(table: Table, quasi: Sequence[str] | None, sensitive: Sequence[str
 
 
 def _assumed(name: str, storage: StorageType) -> Column:
+    """Return a column that nobody described: it might name people, so it is left out unless it is given a role."""
     kinds = {
         StorageType.INTEGER: Kind.NUMERIC,
         StorageType.REAL: Kind.NUMERIC,
         StorageType.DATE: Kind.DATETIME,
         StorageType.TIMESTAMP: Kind.DATETIME,
     }
-    return Column(name=name, role=Role.INSENSITIVE, kind=kinds.get(storage, Kind.NOMINAL))
+    return Column(name=name, role=Role.IDENTIFIER, kind=kinds.get(storage, Kind.NOMINAL))
 
 
 def _overridden(column: Column, quasi: Sequence[str] | None, sensitive: Sequence[str] | None) -> Column:
@@ -143,13 +143,15 @@ def _names(names: Sequence[str] | None, table: Table, option: str) -> tuple[str,
         return None
     if isinstance(names, str):
         raise ParameterTypeError(f"{option} is one text, not a list of names.", fix=f'write {option}=["{names}"].')
+    if not isinstance(names, Iterable):
+        raise ParameterTypeError(f"{option} is no list of names.", fix=f'write for example {option}=["age", "zip"].')
     for name in names:
         if name not in table.columns:
             raise UnknownColumnError(str(name), table.columns)
     return tuple(names)
 
 
-def checks_for(models: Sequence[Guarantee | Mapping[str, Any]], roles: Roles) -> tuple[Check, ...]:
+def checks_for(models: object, roles: Roles) -> tuple[Check, ...]:
     """Return the checks behind the models; k counts persons where the schema names the person.
 
     Raises:
@@ -158,6 +160,8 @@ def checks_for(models: Sequence[Guarantee | Mapping[str, Any]], roles: Roles) ->
     """
     if isinstance(models, Guarantee | Mapping):
         models = [models]
+    if not isinstance(models, Iterable) or isinstance(models, str):
+        raise ParameterTypeError("models is no list of models.", fix="give models=[cl.KAnonymity(k=5)].")
     if not models:
         raise ParameterError("No model says what the release must satisfy.", fix="give models=[cl.KAnonymity(k=5)].")
     checks = tuple(check_of(_counted(model_from(model), roles)) for model in models)

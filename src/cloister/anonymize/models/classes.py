@@ -84,6 +84,9 @@ class Classes:
     overall: Mapping[str, Counts] = field(default_factory=dict)
     fitting: Callable[[], Counts] | None = None
 
+    def __repr__(self) -> str:
+        return f"Classes({self.cells.names}, {self.size} classes)"
+
     @cached_property
     def rows(self) -> Counts:
         """Return the number of rows of each class."""

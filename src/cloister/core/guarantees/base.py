@@ -168,5 +168,5 @@ def _encode(value: Any) -> Any:  # a field's value of any type
 
 
 def plain(value: Fraction | int) -> str:
-    """Return a number in at most six digits."""
-    return f"{float(value):.6g}"
+    """Return a number in at most six digits, a whole one in all of them."""
+    return str(value) if isinstance(value, int) else f"{float(value):.6g}"
