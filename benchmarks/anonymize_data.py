@@ -9,11 +9,10 @@ from __future__ import annotations
 import csv
 import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -73,20 +72,29 @@ def _hierarchy(name: str) -> cl.Hierarchy:
         return cl.Hierarchy.parse("\n".join(map(";".join, paths_to_root(name))))
 
 
-def write_bootstrap(path: Path, *, size: int) -> None:
-    """Write so many rows of Adult, drawn with replacement: the same ones every time."""
-    original = rows()
+def write_bootstrap(path: Path, *, size: int, redrawn: bool = False) -> None:
+    """Write so many rows of Adult, drawn with replacement: the same ones every time.
+
+    Combinations that are rare in Adult are frequent in a large bootstrap, so that there is little to protect. With
+    ``redrawn``, one quasi-identifier of each row is drawn anew from its column: most combinations are rare again.
+    """
+    original, source = rows(), SeededRandomSource(30_162)
     with pq.ParquetWriter(path, original.schema) as writer:
-        for chosen in _drawn(original.num_rows, size):
-            writer.write_table(original.take(pa.array(chosen)))
+        for start in range(0, size, _BLOCK):
+            count = min(_BLOCK, size - start)
+            drawn = original.take(pa.array(integers_below(source, original.num_rows, count)))
+            writer.write_table(_redrawn(drawn, original, source) if redrawn else drawn)
+
+
+def _redrawn(drawn: pa.Table, original: pa.Table, source: SeededRandomSource) -> pa.Table:
+    chosen = integers_below(source, len(QUASI), drawn.num_rows)
+    for place, name in enumerate(QUASI):
+        other = original[name].take(pa.array(integers_below(source, original.num_rows, drawn.num_rows)))
+        column = pc.if_else(pa.array(chosen == place), other, drawn[name])
+        drawn = drawn.set_column(drawn.schema.get_field_index(name), name, column)
+    return drawn
 
 
 def write_sample(path: Path, *, size: int | None = None) -> None:
     """Write Adult as it is, or its first rows, as Parquet."""
     pq.write_table(rows().slice(0, size), path)
-
-
-def _drawn(size: int, wanted: int) -> Iterator[np.ndarray]:
-    source = SeededRandomSource(30_162)
-    for start in range(0, wanted, _BLOCK):
-        yield integers_below(source, size, min(_BLOCK, wanted - start))

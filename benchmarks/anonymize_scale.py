@@ -2,8 +2,11 @@
 
 Each release is made in a process of its own, after one of a small file that pays for imports. CPU seconds go from
 opening the file to the release, and on to the released rows being written. Peak memory is that of the whole process.
-The loss is that of the written file, from the evaluator that all tools share. ARX's seconds are those that were
-published for a table of this kind.
+The loss is that of the written file, from the evaluator that all tools share. ARX's figures are those that were
+published for a bootstrap of Adult, how it was drawn is not known. In a plain one every combination occurs eleven times
+or more, so that nothing need be lost at k = 5 and the targets say little about loss. Therefore the same is measured,
+without targets, on a harder table in which one value of each row is drawn anew: 180,000 combinations, four of five of
+them rarer than k.
 """
 
 from __future__ import annotations
@@ -56,7 +59,23 @@ def main(rows: int = ROWS, more_rows: int = MORE_ROWS) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         anonymize_data.write_sample(folder / "small.parquet", size=2000)
-        return [*_timed(folder, rows), *_within_memory(folder, more_rows)]
+        return [*_timed(folder, rows), *_harder(folder, rows), *_within_memory(folder, more_rows)]
+
+
+def _harder(folder: Path, size: int) -> list[dict[str, Any]]:
+    path = folder / f"redrawn_{size}.parquet"
+    anonymize_data.write_bootstrap(path, size=size, redrawn=True)
+    rows = []
+    for goal in GOALS:
+        used = _release(goal.way, path)
+        what = f"{size:,} rows, one value of each drawn anew: {goal.way.name}"
+        found = anonymize_tools.checked(evaluate(pq.read_table(used["released"]), total=size), goal.way, size)
+        rows += [
+            judged(f"{what}: to the release", used["cpu"], unit="CPU s"),
+            judged(f"{what}: to the written file", used["cpu_written"], unit="CPU s"),
+            judged(f"{what}: loss", found.ncp, unit="NCP"),
+        ]
+    return rows
 
 
 def _timed(folder: Path, size: int) -> list[dict[str, Any]]:
