@@ -3,8 +3,8 @@
 All use only how many classes of each size the sample has: Pitman's sampling formula (Hoshino 2001), Zayatz (1991), and
 the slide negative binomial model (Chen and Keller-McNulty 1998) with Shlosser's estimate of the number of classes
 (Haas and Stokes 1998). The rule after Dankar et al. (2012): Pitman up to a sampling share of 10 %, beyond that the
-smaller of Zayatz and slide negative binomial; Zayatz where another has no solution. Written from the papers, not taken
-from ARX.
+smaller of Zayatz and slide negative binomial; Zayatz where another has no solution. Our own code,
+after the papers and the rule that ARX documents.
 """
 
 from __future__ import annotations

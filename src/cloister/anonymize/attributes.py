@@ -202,7 +202,7 @@ def _without_hierarchy(column: Column, values: Sequence[Any]) -> tuple[Attribute
     count = len(leaves) + has_missing
     positions = None
     if column.kind in BOUNDED and leaves:
-        positions = np.array([_position(leaf, number) for number, leaf in enumerate(leaves)])
+        positions = _finite(np.array([_position(leaf, number) for number, leaf in enumerate(leaves)]))
     ancestors, labels = _halved(leaves, positions)
     missing_label: tuple[str | None, ...] = (None,) if has_missing else ()
     missing_codes = [np.arange(len(names), len(names) + has_missing, dtype=np.int32) for names in labels]
@@ -276,6 +276,14 @@ def _position(leaf: Any, rank: int) -> float:
     if isinstance(leaf, dt.date):
         return float(leaf.toordinal())
     return float(leaf)
+
+
+def _finite(positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return places in which infinities lie one width of the scale beyond it."""
+    known = positions[np.isfinite(positions)]
+    low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+    width = high - low if high > low else 1.0
+    return np.clip(positions, low - width, high + width)
 
 
 def _span(column: Column, positions: NDArray[np.float64] | None) -> float:

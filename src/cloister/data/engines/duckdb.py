@@ -193,12 +193,18 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
 
 def connect() -> duckdb.DuckDBPyConnection:
     """Return an in-memory database of its own: no network, and no name that means a Python variable."""
-    return duckdb.connect(":memory:", config=_CONFIGURATION)
+    return _quiet(duckdb.connect(":memory:", config=_CONFIGURATION))
 
 
 def connect_to_file(path: str) -> duckdb.DuckDBPyConnection:
     """Return a database file, for reading it and no other file."""
-    return duckdb.connect(path, read_only=True, config=_CONFIGURATION | {"enable_external_access": "false"})
+    settings = _CONFIGURATION | {"enable_external_access": "false"}
+    return _quiet(duckdb.connect(path, read_only=True, config=settings))
+
+
+def _quiet(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Return a connection that draws no progress bar into what is printed."""
+    return connection.execute("SET enable_progress_bar = false")
 
 
 def tables_of(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
