@@ -34,7 +34,7 @@ def test_a_table_without_schema_needs_names() -> None:
         roles_of(people(None))
     roles = roles_of(people(None), quasi_identifiers=["age", "city"], sensitive=["disease"])
     assert roles.schema["age"].kind == "numeric"
-    assert roles.insensitive == ("patient", "pay", "note")
+    assert roles.identifiers == ("patient", "pay", "note")
 
 
 def test_an_undescribed_column_is_refused() -> None:
