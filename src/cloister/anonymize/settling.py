@@ -57,13 +57,13 @@ def merged(partition: Partition, values: Values) -> Partition:
     A merged class may show something else than its parts (sets of names that have commas in them), so that it is done
     until nothing changes.
     """
-    size = -1
-    while partition.size and partition.size != size:
-        size = partition.size
+    while partition.size:
         regions = Regions(partition=partition, values=values)
         columns = [_numbered(regions, place) for place in range(len(partition.cells.attributes))]
         shape = tuple(int(column.max(initial=0)) + 1 for column in columns)
-        _, _, number = grouped(np.column_stack(columns), shape)
+        _, starts, number = grouped(np.column_stack(columns), shape)
+        if len(starts) == partition.size:
+            break
         groups = np.where(partition.groups == SUPPRESSED, SUPPRESSED, number[partition.groups])
         partition = replace(partition, groups=groups)
     return partition
