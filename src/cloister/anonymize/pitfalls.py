@@ -118,8 +118,10 @@ def _rows_not_persons(release: Release) -> Iterator[Pitfall]:
 
 
 def _rows_behind_values(release: Release) -> Iterator[Pitfall]:
-    names = _modelled(release)
-    if release.roles.subject is not None and names:
+    names, cells = _modelled(release), release.partition.cells
+    persons = cells.record_subjects
+    has_single_rows = persons is not None and len(np.unique(persons)) == cells.total
+    if release.roles.subject is not None and names and not has_single_rows:
         yield Pitfall(
             "values_of_rows",
             f"The models for {_list(names)} count rows: several rows of one person make values look more varied.",

@@ -53,6 +53,7 @@ def _failing(checks: Sequence[Check], partition: Partition, values: Values) -> s
 
 
 def merged(partition: Partition, values: Values) -> Partition:
+<<<<<<< HEAD
     """Return the partition in which classes that show the same are one class."""
     if partition.levels is not None or not partition.size:
         return partition
@@ -61,6 +62,23 @@ def merged(partition: Partition, values: Values) -> Partition:
     shape = tuple(int(column.max(initial=0)) + 1 for column in columns)
     _, _, number = grouped(np.column_stack(columns), shape)
     return replace(partition, groups=np.where(partition.groups == SUPPRESSED, SUPPRESSED, number[partition.groups]))
+=======
+    """Return the partition in which classes that show the same are one class.
+
+    A merged class may show something else than its parts (sets of names that have commas in them), so that it is done
+    until nothing changes.
+    """
+    while partition.size:
+        regions = Regions(partition=partition, values=values)
+        columns = [_numbered(regions, place) for place in range(len(partition.cells.attributes))]
+        shape = tuple(int(column.max(initial=0)) + 1 for column in columns)
+        _, starts, number = grouped(np.column_stack(columns), shape)
+        if len(starts) == partition.size:
+            break
+        groups = np.where(partition.groups == SUPPRESSED, SUPPRESSED, number[partition.groups])
+        partition = replace(partition, groups=groups)
+    return partition
+>>>>>>> attack1
 
 
 def _numbered(regions: Regions, place: int) -> NDArray[np.int64]:
