@@ -53,16 +53,6 @@ def _failing(checks: Sequence[Check], partition: Partition, values: Values) -> s
 
 
 def merged(partition: Partition, values: Values) -> Partition:
-<<<<<<< HEAD
-    """Return the partition in which classes that show the same are one class."""
-    if partition.levels is not None or not partition.size:
-        return partition
-    regions = Regions(partition=partition, values=values)
-    columns = [_numbered(regions, place) for place in range(len(partition.cells.attributes))]
-    shape = tuple(int(column.max(initial=0)) + 1 for column in columns)
-    _, _, number = grouped(np.column_stack(columns), shape)
-    return replace(partition, groups=np.where(partition.groups == SUPPRESSED, SUPPRESSED, number[partition.groups]))
-=======
     """Return the partition in which classes that show the same are one class.
 
     A merged class may show something else than its parts (sets of names that have commas in them), so that it is done
@@ -78,15 +68,15 @@ def merged(partition: Partition, values: Values) -> Partition:
         groups = np.where(partition.groups == SUPPRESSED, SUPPRESSED, number[partition.groups])
         partition = replace(partition, groups=groups)
     return partition
->>>>>>> attack1
 
 
 def _numbered(regions: Regions, place: int) -> NDArray[np.int64]:
     """Return a number for what each class shows in one attribute, equal where it is equal."""
-    if regions.values is Values.HIERARCHY:
-        attribute = regions.partition.cells.attributes[place]
-        offsets = np.cumsum([0, *(len(names) for names in attribute.labels)])
-        return np.asarray(offsets[regions.levels[:, place]] + regions.nodes(place))
-    labels = regions.labels(place)
     known: dict[object, int] = {}
-    return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
+    if regions.values is Values.HIERARCHY:
+        labels = regions.partition.cells.attributes[place].labels
+        offsets = np.cumsum([0, *(len(names) for names in labels)])
+        numbers = np.array([known.setdefault(name, len(known)) for names in labels for name in names])
+        return np.asarray(numbers[offsets[regions.levels[:, place]] + regions.nodes(place)])
+    shown = regions.labels(place)
+    return np.array([known.setdefault(label, len(known)) for label in shown], dtype=np.int64)
