@@ -26,7 +26,8 @@ def test_roles_are_those_of_the_schema() -> None:
 def test_named_columns_replace_those_of_the_schema() -> None:
     roles = roles_of(people(), quasi_identifiers=["city", "note"], sensitive=["age"])
     assert (roles.quasi, roles.sensitive) == (("city", "note"), ("age",))
-    assert roles.insensitive == ("disease", "pay")
+    assert roles.insensitive == ()
+    assert roles.identifiers == ("patient", "disease", "pay")
 
 
 def test_a_table_without_schema_needs_names() -> None:

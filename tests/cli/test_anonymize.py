@@ -67,6 +67,11 @@ def test_a_recipe_makes_the_same_table_again(capsys: pytest.CaptureFixture[str])
     capsys.readouterr()
 
 
+def test_recursive_diversity_takes_its_factor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--l", "2", "--l-kind", "recursive", "--c", "2", "-o", "out.csv", "--json") == 0
+    assert document(capsys)["guarantee"]["c"] == "2"
+
+
 def test_json_says_what_was_done(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--k", "5", "-o", "out.parquet", "--json") == 0
     told = document(capsys)
@@ -102,6 +107,7 @@ def test_anatomy_writes_two_tables(capsys: pytest.CaptureFixture[str]) -> None:
         (["--k", "5", "-o", "out.csv", "--algorithm", "mondiran"], 'Did you mean "mondrian"'),
         (["--k", "5", "-o", "out.csv", "--from-recipe", "r.yaml"], "drop --k, --l and --t"),
         (["--from-recipe", "r.yaml", "-o", "out.csv"], "add anonymize:"),
+        (["--frontier", "f.svg", "--k", "5"], "drop --k and --algorithm"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_anything_is_written(

@@ -61,8 +61,8 @@ def anonymize(
         algorithm: ``optimal``, ``mondrian``, ``top_down``, ``clustering`` or ``mdav``; ``anatomy`` gives two tables. By
             default ``optimal`` if every nominal quasi-identifier has a hierarchy (or few values), else ``mondrian``.
         suppression_limit: the share of rows that may be left out, from 0 to 1.
-        quasi_identifiers: the columns that others may know, instead of those of the schema.
-        sensitive: the columns that others want to know, instead of those of the schema.
+        quasi_identifiers: the columns that others may know, instead of those of the schema, which are left out then.
+        sensitive: the columns that others want to know, instead of those of the schema, which are left out then.
         values: how classes are shown: ``hierarchy``, ``sets`` or ``centers``; each algorithm has its own default.
         loss: what is minimized, for algorithms that can choose.
         weights: how much the precision of a column matters, instead of the schema's weights.

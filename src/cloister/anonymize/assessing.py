@@ -14,6 +14,7 @@ import numpy as np
 
 from cloister.anonymize.assessment import NOT_PROTECTED, Assessment
 from cloister.anonymize.cells import Cells, read_cells
+from cloister.anonymize.regions import Regions
 from cloister.anonymize.release import Release
 from cloister.anonymize.risk import reading
 from cloister.anonymize.risk.measuring import measure_risk
@@ -26,6 +27,9 @@ from cloister.data.table import Table
 from cloister.errors import ParameterError, ParameterTypeError, SchemaError
 
 __all__ = ["assess"]
+
+_LARGEST_COMPARISON = 5 * 10**8
+"""How many pairs of a label and a raw value of one column are held in memory."""
 
 
 def assess(
@@ -88,6 +92,8 @@ def assess(
         persons = int(release.classes.persons.min())
         risk = replace(risk, models=replace(risk.models, k_persons=persons))
     utility = None
+    if release is not None and original is None and not _is_comparable(release.regions):
+        before = None
     if before is not None:
         if release is not None and original is None:
             comparison = compare_release(release.regions, cells, kept)
@@ -98,6 +104,12 @@ def assess(
     elif target is not None:
         raise ParameterError("A target is learned from the original too.", fix="give original=..., or drop the target.")
     return Assessment(risk=risk, utility=utility, guarantee=NOT_PROTECTED if release is None else release.guarantee)
+
+
+def _is_comparable(regions: Regions) -> bool:
+    """Return whether labels and raw values are few enough to be held against each other."""
+    sizes = [len(attribute.leaves) for attribute in regions.partition.cells.attributes]
+    return max(sizes) * min(max(sizes), regions.partition.size) <= _LARGEST_COMPARISON
 
 
 def _counted_targets(original: Table, schema: Schema, target: str) -> Cells:

@@ -43,26 +43,26 @@ class Assessment(Result):
     def __str__(self) -> str:
         found = self.risk.reidentification
         text = (
-            f"k = {self.risk.models.k}, {percent(found.unique_share)} of {found.rows:,} rows unique, "
+            f"k = {self.risk.models.k}, {percent(found.unique_share)} of {found.rows:,} {self.risk.units} unique, "
             f"risk at most {percent(found.prosecutor_max)} and {percent(found.prosecutor_average)} on average"
         )
         return text if self.utility is None else f"{text}; {self.utility}"
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
-        found, models = self.risk.reidentification, self.risk.models
+        found, models, units = self.risk.reidentification, self.risk.models, self.risk.units
         rows = [
             ("attacker knows", ", ".join(self.risk.quasi_identifiers)),
             (
-                "rows and classes",
-                f"{found.rows:,} rows in {found.classes:,} classes, {self.risk.suppressed:,} suppressed",
+                f"{units} and classes",
+                f"{found.rows:,} {units} in {found.classes:,} classes, {self.risk.suppressed:,} suppressed",
             ),
             ("k-anonymity", _k_text(self.risk)),
-            ("unique rows", f"{found.unique:,} ({percent(found.unique_share)})"),
-            ("rows at risk", f"{percent(found.at_risk)} above a risk of {percent(found.threshold)}"),
+            (f"unique {units}", f"{found.unique:,} ({percent(found.unique_share)})"),
+            (f"{units} at risk", f"{percent(found.at_risk)} above a risk of {percent(found.threshold)}"),
             ("prosecutor", f"{percent(found.prosecutor_max)} at most, {percent(found.prosecutor_average)} on average"),
             ("journalist", _journalist_text(self.risk)),
-            ("marketer", f"{percent(found.marketer)} of all rows matched rightly"),
+            ("marketer", f"{percent(found.marketer)} of all {units} matched rightly"),
         ]
         if self.risk.population is not None:
             rows.append(("population", _population_text(self.risk.population)))

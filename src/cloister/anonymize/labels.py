@@ -70,14 +70,14 @@ def read_labels(
     reader = _Reader(attribute, strict=unknown == "refuse", leaves_of=leaves_of)
     member = np.zeros((len(labels), len(attribute.leaves)), dtype=bool)
     losses, numbers = np.zeros(len(labels)), np.full(len(labels), np.nan)
+    levels = np.zeros(len(labels), dtype=np.int64)
     for row, label in enumerate(labels):
         found = reader.read(label)
         member[row, found.leaves] = True
+        levels[row] = _level(attribute, found.leaves)
         losses[row] = found.loss
         numbers[row] = found.number
-    return ReadLabels(
-        attribute=attribute, member=member, levels=_levels(attribute, member), losses=losses, numbers=numbers
-    )
+    return ReadLabels(attribute=attribute, member=member, levels=levels, losses=losses, numbers=numbers)
 
 
 def leaf_numbers(attribute: Attribute) -> NDArray[np.float64]:
@@ -248,11 +248,9 @@ def _number(leaf: Any) -> float:
     return float(interval.low + interval.high) / 2
 
 
-def _levels(attribute: Attribute, member: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the lowest level at which all leaves of each label have one ancestor."""
-    level = np.zeros(len(member), dtype=np.int64)
-    for codes in attribute.ancestors[:-1]:
-        lowest = np.where(member, codes, np.iinfo(np.int32).max).min(axis=1)
-        highest = np.where(member, codes, -1).max(axis=1)
-        level += lowest != highest
-    return level
+def _level(attribute: Attribute, leaves: NDArray[np.int64]) -> int:
+    """Return the lowest level at which all leaves of a label have one ancestor."""
+    if not len(leaves):
+        return 0
+    above = (codes[leaves] for codes in attribute.ancestors[:-1])
+    return sum(int((codes != codes[0]).any()) for codes in above)

@@ -18,7 +18,7 @@ from cloister.anonymize.regions import Regions
 from cloister.anonymize.roles import Roles
 from cloister.core.result import Result
 from cloister.data.table import Table
-from cloister.errors import InternalError
+from cloister.errors import DataError
 
 if TYPE_CHECKING:
     from cloister.anonymize.assessment import Assessment
@@ -91,11 +91,29 @@ class Release(Result):
 
     @property
     def loss(self) -> Losses:
-        """Return how much less the release says than its original."""
+        """Return how much less the release says than its original.
+
+        Raises:
+            DataError: if a column has too many different values for all measures; `ncp` is always known.
+        """
         utility = self.assessment.utility
         if utility is None:
-            raise InternalError("a release was measured without its original.")
+            raise DataError(
+                "A quasi-identifier has too many different values to hold them against what is shown.",
+                fix="use release.ncp; or round the column or give it a hierarchy first.",
+            )
         return utility.losses
+
+    @property
+    def ncp(self) -> float:
+        """Return the mean loss of precision over rows and quasi-identifiers, between 0 and 1."""
+        return self.regions.loss()
+
+    @property
+    def column_losses(self) -> dict[str, float]:
+        """Return the mean loss of precision of each quasi-identifier."""
+        names = self.partition.cells.names
+        return dict(zip(names, map(float, self.regions.attribute_losses()), strict=True))
 
     @property
     def original_with_roles(self) -> Table:
@@ -130,7 +148,7 @@ class Release(Result):
 
     def __str__(self) -> str:
         return (
-            f"{self.partition.size:,} classes, loss {self.regions.loss():.4f}, "
+            f"{self.partition.size:,} classes, loss {self.ncp:.4f}, "
             f"{self.suppressed / self.partition.cells.total:.2%} of the rows suppressed; {self.guarantee.brief()}"
         )
 
@@ -142,7 +160,7 @@ class Release(Result):
             "suppressed": self.suppressed,
             "rows": self.partition.cells.total,
             "classes": self.partition.size,
-            "loss": self.regions.loss(),
+            "loss": self.ncp,
             "notes": list(self.notes),
             "facts": dict(self.facts),
             "pitfalls": [pitfall.to_dict() for pitfall in self.pitfalls],
@@ -167,6 +185,14 @@ class Release(Result):
     def recipe(self) -> Recipe:
         """Return the recipe of one step that makes the same release again."""
         return Recipe((), anonymize=self.settings)
+
+    def store(self, name: str) -> None:
+        """Write the protected table into the database or Spark session that holds the original, as a new table.
+
+        Raises:
+            DataError: if the engine has no tables of its own, the name is taken, or the original has changed.
+        """
+        self.table.store(name)
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the protected table as CSV or Parquet, by the ending of the path; whole or not at all."""

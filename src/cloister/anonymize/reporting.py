@@ -44,6 +44,7 @@ from cloister.report import (
 
 if TYPE_CHECKING:
     from cloister.anonymize.release import Release
+    from cloister.anonymize.utility.measuring import Utility
 
 __all__ = ["report_of", "report_of_risk"]
 
@@ -106,10 +107,10 @@ def report_of_risk(found: Assessment, *, title: str = "Risk of a table") -> Repo
 def _summary(release: Release, before: Assessment, after: Assessment) -> str:
     was, now = before.risk.reidentification, after.risk.reidentification
     return (
-        f"{now.rows:,} rows are released in {now.classes:,} classes of rows that look alike. "
+        f"{int(release.classes.rows.sum()):,} rows are released in {now.classes:,} classes of rows that look alike. "
         f"Somebody who knows a person's {escaped(_listed(release.roles.quasi))} could pick that person's row out "
         f"with a probability of at most **{percent(now.prosecutor_max)}**; in the original table it was "
-        f"{percent(was.prosecutor_max)}, and {percent(was.unique_share)} of its rows were unique."
+        f"{percent(was.prosecutor_max)}, and {percent(was.unique_share)} of its {before.risk.units} were unique."
     )
 
 
@@ -118,12 +119,17 @@ def _verdict(release: Release) -> Verdict:
         return Verdict("The promise does not hold", Status.BAD)
     count = len(release.checks)
     models = "1 model holds" if count == 1 else f"All {count} models hold"
-    return Verdict(f"{models} for every one of {release.partition.size:,} classes", Status.GOOD)
+    text = f"{models} for every one of {release.partition.size:,} classes"
+    covered = {check.attribute for check in release.checks}
+    bare = [name for name in release.roles.sensitive if name not in covered]
+    if not bare:
+        return Verdict(text, Status.GOOD)
+    return Verdict(f"{text}, but none protects {_listed(bare)}", Status.ATTENTION)
 
 
 def _figures(release: Release, before: Assessment, after: Assessment) -> list[KeyFigure]:
     was, now = before.risk.reidentification, after.risk.reidentification
-    lost = release.loss.ncp
+    lost = release.ncp
     out = release.suppressed / release.partition.cells.total
     return [
         KeyFigure("Smallest class", now.smallest, f"before: {was.smallest:,}", Status.GOOD),
@@ -260,27 +266,28 @@ def _disclosure(before: Assessment, after: Assessment) -> TableBlock:
 
 
 def _lost(release: Release, after: Assessment) -> Section:
-    losses = release.loss
-    ordered = sorted(losses.by_column.items(), key=lambda item: -item[1])
+    ordered = sorted(release.column_losses.items(), key=lambda item: -item[1])
     columns = Bars(
         [name for name, _ in ordered],
         [Series("detail lost", [loss for _, loss in ordered])],
         caption="Detail lost per column: 0% keeps every value, 100% says nothing (NCP)",
         percent=True,
     )
-    facts: list[tuple[str, str]] = [
-        ("Mean loss (NCP)", f"{losses.ncp:.4f}"),
-        ("Precision", f"{losses.precision:.3f}"),
-        ("Entropy that is no longer told", percent(losses.entropy)),
-        ("Discernibility", f"{losses.discernibility:,}"),
-        ("Average class over the smallest allowed (C_avg)", f"{losses.average_class:.2f}"),
-    ]
+    facts: list[tuple[str, str]] = [("Mean loss of precision (NCP)", f"{release.ncp:.4f}")]
     if after.utility is not None:
-        queries = after.utility.queries
-        facts.append(
-            ("Random count questions", f"off by {percent(queries.median)} (median), {percent(queries.mean)} (mean)")
-        )
+        facts += _measures(after.utility)
     return Section("What was lost", [columns, Facts(facts)])
+
+
+def _measures(utility: Utility) -> list[tuple[str, str]]:
+    losses, queries = utility.losses, utility.queries
+    return [
+        ("Precision: 1 where no level of a hierarchy was climbed", f"{losses.precision:.3f}"),
+        ("Variety of values that is no longer told (entropy)", percent(losses.entropy)),
+        ("Discernibility: the sum of squared class sizes", f"{losses.discernibility:,}"),
+        ("Average class size over the smallest (C_avg)", f"{losses.average_class:.2f}"),
+        ("Random count questions", f"off by {percent(queries.median)} (median), {percent(queries.mean)} (mean)"),
+    ]
 
 
 def _classes(release: Release) -> Section:
@@ -314,7 +321,7 @@ def _columns(release: Release) -> Section:
         **dict.fromkeys(roles.insensitive, "insensitive: released as it is"),
     }
     names = list(roles.schema)
-    rows = [[name, words[name], f"{release.loss.by_column[name]:.3f}" if name in roles.quasi else ""] for name in names]
+    rows = [[name, words[name], f"{release.column_losses[name]:.3f}" if name in roles.quasi else ""] for name in names]
     confirmed = Check(
         "The roles were stated by a person",
         Status.ATTENTION if any(roles.schema[name].guessed for name in names) else Status.GOOD,

@@ -128,6 +128,7 @@ def _assumed(name: str, storage: StorageType) -> Column:
 
 
 def _overridden(column: Column, quasi: Sequence[str] | None, sensitive: Sequence[str] | None) -> Column:
+    """Return a column in the role that the caller's lists give it; one that they drop is not released."""
     if quasi is not None and column.name in quasi:
         return replace(column, role=Role.QUASI)
     if sensitive is not None and column.name in sensitive:
@@ -135,7 +136,7 @@ def _overridden(column: Column, quasi: Sequence[str] | None, sensitive: Sequence
     dropped = (quasi is not None and column.role is Role.QUASI) or (
         sensitive is not None and column.role is Role.SENSITIVE
     )
-    return replace(column, role=Role.INSENSITIVE) if dropped else column
+    return replace(column, role=Role.IDENTIFIER) if dropped else column
 
 
 def _names(names: Sequence[str] | None, table: Table, option: str) -> tuple[str, ...] | None:

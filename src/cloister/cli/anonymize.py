@@ -36,7 +36,10 @@ def _option(*names: str, metavar: str, text: str, **settings: Any) -> Callable[.
 @_option("--schema", metavar="FILE", text="What the columns are; see cloister schema.", required=True)
 @_option("--k", metavar="N", text="How many rows (or persons) look alike at least.", type=click.IntRange(1))
 @_option("--l", "l", metavar="NUMBER", text="How diverse each sensitive column is in every class.")
-@_option("--l-kind", metavar="KIND", text="distinct, frequency or entropy.", default="distinct", show_default=True)
+@_option(
+    "--l-kind", metavar="KIND", text="distinct, frequency, entropy or recursive.", default="distinct", show_default=True
+)
+@_option("--c", metavar="NUMBER", text="With --l-kind recursive: the factor c.")
 @_option("--t", "t", metavar="NUMBER", text="How close to the whole table each sensitive column is in every class.")
 @_option("--t-kind", metavar="KIND", text="equal, ordered, hierarchical or kl.", default="equal", show_default=True)
 @_option("--sensitive", metavar="COLUMN", text="The column that --l and --t are about; all by default.", multiple=True)
@@ -97,6 +100,10 @@ def _check(options: dict[str, Any]) -> None:
     asked = [options[name] for name in ("k", "l", "t")]
     if options["from_recipe"] is None and options["frontier"] is None and asked == [None, None, None]:
         raise ParameterError("Nothing says how well to protect the table.", fix="add --k 5.")
+    if options["frontier"] is not None and (options["k"], options["algorithm"]) != (None, None):
+        raise ParameterError(
+            "--frontier tries several k and algorithms of its own.", fix="drop --k and --algorithm, or --frontier."
+        )
     if options["from_recipe"] is not None and asked != [None, None, None]:
         raise ParameterError(
             "Both a recipe and options say how to protect the table.", fix="drop --k, --l and --t, or --from-recipe."
@@ -137,7 +144,7 @@ def _models(options: dict[str, Any], table: Table) -> list[Guarantee]:
     models: list[Guarantee] = [] if options["k"] is None else [KAnonymity(k=options["k"])]
     for name in _sensitive(options, table):
         if options["l"] is not None:
-            models.append(LDiversity(name, l=options["l"], kind=options["l_kind"]))
+            models.append(LDiversity(name, l=options["l"], kind=options["l_kind"], c=options["c"]))
         if options["t"] is not None:
             models.append(TCloseness(name, t=options["t"], kind=options["t_kind"]))
     return models
@@ -173,7 +180,7 @@ def _show(output: Output, release: Release, options: dict[str, Any]) -> None:
     rows = [
         ["classes", f"{release.partition.size:,}, the smallest with {after.smallest:,} rows"],
         ["highest risk", f"{after.prosecutor_max:.1%} for anybody who is picked out by the quasi-identifiers"],
-        ["detail lost", f"{release.loss.ncp:.1%} (mean over rows and quasi-identifiers)"],
+        ["detail lost", f"{release.ncp:.1%} (mean over rows and quasi-identifiers)"],
         ["rows left out", f"{release.suppressed:,}"],
     ]
     output.table(["", ""], rows)

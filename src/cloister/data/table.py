@@ -24,6 +24,7 @@ from cloister.data.measures import CountPresent, Measure, Sum
 from cloister.data.profile import ColumnProfile, StorageType
 from cloister.data.writing import write_rows
 from cloister.errors import (
+    CloisterError,
     DataWarning,
     MissingExtraError,
     ParameterError,
@@ -155,6 +156,19 @@ class Table:
 
     def _verify_read(self) -> None:
         """Return nothing when rows that were just read may be handed out, else raise; anything goes, by default."""
+
+    def store(self, name: str) -> None:
+        """Write all rows as a new table beside the one they come from, without taking them out of their engine.
+
+        Raises:
+            DataError: if the engine has no tables of its own, or the table cannot be made.
+        """
+        self._engine.store(name)
+        try:
+            self._verify_read()
+        except CloisterError:
+            self._engine.drop(name)
+            raise
 
     def to_pandas(self) -> pd.DataFrame:
         """Return all rows as a pandas data frame."""

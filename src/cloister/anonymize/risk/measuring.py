@@ -39,6 +39,11 @@ class Risk:
     models: AttainedModels
     population: PopulationRisk | None = None
 
+    @property
+    def units(self) -> str:
+        """Return what is counted, in the plural; a person is counted once in each class."""
+        return "rows" if self.unit == "row" else "persons"
+
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
         return {

@@ -114,6 +114,18 @@ class Engine(Protocol):
         """Run a query and return its rows piece by piece, where the database can."""
         ...
 
+    def store(self, name: str) -> None:
+        """Write the rows as a new table of the same database.
+
+        Raises:
+            DataError: if there is no database, the name is taken, or this account may not create it.
+        """
+        ...
+
+    def drop(self, name: str) -> None:
+        """Delete a table that `store` made."""
+        ...
+
     def derive(self, query: exp.Select, schema: pa.Schema, lookups: Mapping[str, pa.Table]) -> Engine:
         """Return an engine over what a query gives, computed where the rows are, whenever it is asked.
 
@@ -123,6 +135,14 @@ class Engine(Protocol):
             lookups: small tables that the query joins.
         """
         ...
+
+
+def no_store(name: str) -> DataError:
+    """Return the refusal to store rows where there is no database to keep them."""
+    return DataError(
+        f'These rows are in no database that could keep a table "{name}".',
+        fix='write them to a file: write("table.parquet").',
+    )
 
 
 def physical(position: int) -> exp.Column:

@@ -18,6 +18,7 @@ from cloister.data.engines.base import (
     apart,
     cast_columns,
     decimal_storage,
+    no_store,
     physical,
     renamed_tables,
     repair_names,
@@ -162,6 +163,14 @@ class DuckDBEngine:
                 return engine_over_connection(self._connection, view, names=schema.names)
         except duckdb.Error:
             raise _unreadable() from None
+
+    def store(self, name: str) -> None:
+        """Refuse: the rows are in files or in memory."""
+        raise no_store(name)
+
+    def drop(self, name: str) -> None:
+        """Refuse: nothing was stored."""
+        raise no_store(name)
 
     def _copied(self) -> DuckDBEngine:
         """Return the same rows in a connection of our own: the one of a relation cannot be told new names."""

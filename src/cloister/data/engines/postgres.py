@@ -146,7 +146,7 @@ class PostgresEngine:
         inlined = query.transform(lambda node: _inlined(node, written))
         return _DerivedEngine(self.url, exp.Subquery(this=inlined), schema)
 
-    def store(self, table: str) -> None:
+    def store(self, name: str) -> None:
         """Write the rows as a new table of the same database.
 
         Raises:
@@ -154,17 +154,23 @@ class PostgresEngine:
         """
         columns = [exp.alias_(self.stored(position), name, quoted=True) for position, name in enumerate(self.names)]
         rows = exp.select(*columns).from_(self.source())
-        statement = exp.Create(this=_relation(table), kind="TABLE", expression=rows)
-        psycopg = _driver()
+        statement = exp.Create(this=_relation(name), kind="TABLE", expression=rows)
         try:
-            with _connected(self.url) as connection, connection.cursor() as cursor:
-                cursor.execute(_SETTINGS)
-                cursor.execute(statement.sql(dialect=self.dialect, identify=True))
-        except (psycopg.Error, UnicodeError):
+            self._run(statement.sql(dialect=self.dialect, identify=True))
+        except (_driver().Error, UnicodeError):
             raise DataError(
-                f'The table "{table}" could not be made.',
+                f'The table "{name}" could not be made.',
                 fix="choose a name that is not taken, and ask the database's owner for the right to create it.",
             ) from None
+
+    def drop(self, name: str) -> None:
+        """Delete a table that `store` made."""
+        self._run(f"DROP TABLE {_relation(name).sql(dialect=self.dialect, identify=True)}")
+
+    def _run(self, statement: str) -> None:
+        with _connected(self.url) as connection, connection.cursor() as cursor:
+            cursor.execute(_SETTINGS)
+            cursor.execute(statement)
 
     def _copy(self, sql: str) -> bytes:
         """Return the result as CSV text, which Arrow parses without a Python object per cell."""

@@ -119,6 +119,21 @@ class SparkEngine:
         with self._views(frames):
             return SparkEngine(self.session.sql(sql).toDF(*schema.names))
 
+    def store(self, name: str) -> None:
+        """Write the rows as a new table of the session's catalog."""
+        try:
+            self.frame.toDF(*self.names).write.mode("errorifexists").saveAsTable(name)
+        except self._failure:
+            raise DataError(
+                f'The table "{name}" could not be made.',
+                fix="choose a name that is not taken, in a catalog that can keep tables.",
+            ) from None
+
+    def drop(self, name: str) -> None:
+        """Delete a table that `store` made."""
+        parts = ".".join(f"`{part}`" for part in name.split("."))
+        self.session.sql(f"DROP TABLE IF EXISTS {parts}")
+
     def _collect(self, sql: str) -> pa.Table:
         with self._views({}):
             return _to_arrow(self.session.sql(sql))
