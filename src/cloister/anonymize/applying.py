@@ -92,7 +92,7 @@ class _Plan:
             self._coded(engine)
         )
         result = self._classified(result)
-        return result.order_by(*self._order(kept))
+        return result.order_by(*self._order(kept), copy=False)
 
     def _order(self, kept: Sequence[str]) -> list[exp.Expression]:
         """Return what rows are sorted by: classes are numbered by what they show, and a number is sorted fastest."""
@@ -117,10 +117,10 @@ class _Plan:
         query = exp.select(everything, *keys, *names).from_(raw.subquery(_quoted(_RAW)))
         for source in self.columns:
             same = exp.EQ(this=_of(_RAW, f"c{places[source.name]}"), expression=_of(_lookup(source), "value"))
-            query = query.join(_table(_lookup(source)), on=same, join_type="left")
+            query = query.join(_table(_lookup(source)), on=same, join_type="left", copy=False)
         if self.is_numbered:
             query = self._numbered(query, places)
-        return query.subquery(_quoted(_CODED))
+        return query.subquery(_quoted(_CODED), copy=False)
 
     def _numbered(self, query: exp.Select, places: dict[str, int]) -> exp.Select:
         """Return the rows with a number among those of the same key, in the order of a digest of all columns.
@@ -155,7 +155,8 @@ class _Plan:
             joined = query.join(_table(_CLASSES), on=exp.and_(*same), join_type="left")
             return joined.where(exp.Is(this=_of(_CLASSES, "key0"), expression=exp.Null()))
         chosen = exp.EQ(this=_of(_CLASSES, "class"), expression=_of(_SHOWN, "class"))
-        return query.join(_table(_CLASSES), on=exp.and_(*same)).join(_table(_SHOWN), on=chosen)
+        kept = query.join(_table(_CLASSES), on=exp.and_(*same, copy=False), copy=False)
+        return kept.join(_table(_SHOWN), on=chosen, copy=False)
 
 
 def _full_domain(regions: Regions) -> _Plan:

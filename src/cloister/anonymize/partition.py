@@ -57,6 +57,11 @@ class Partition:
         """Return the number of suppressed rows."""
         return int(self.counts[self.groups == SUPPRESSED].sum())
 
+    @cached_property
+    def shown(self) -> dict[tuple[str, int], NDArray[np.object_]]:
+        """Return what was found to be shown by each class, by the way of showing and the attribute."""
+        return {}
+
     @property
     def is_split(self) -> bool:
         """Return whether rows of one record are in different classes."""

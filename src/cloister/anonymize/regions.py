@@ -157,7 +157,12 @@ class Regions:
 
     def labels(self, place: int) -> NDArray[np.object_]:
         """Return what each class shows for one attribute; None is a missing value."""
-        attribute = self.partition.cells.attributes[place]
+        known = self.partition.shown
+        if (self.values, place) not in known:
+            known[self.values, place] = self._labels(self.partition.cells.attributes[place], place)
+        return known[self.values, place]
+
+    def _labels(self, attribute: Attribute, place: int) -> NDArray[np.object_]:
         match self.values:
             case Values.HIERARCHY:
                 return _named(attribute, self.levels[:, place], self.nodes(place))
