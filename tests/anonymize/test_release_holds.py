@@ -149,3 +149,16 @@ def test_who_alone_has_no_value_is_unique_when_a_table_is_measured() -> None:
     found = cl.assess(table, quasi_identifiers=["town"], sensitive=["disease"])
     assert (found.risk.models.k, found.risk.suppressed) == (1, 0)
     assert found.risk.reidentification.unique == 1
+
+
+def test_a_missing_value_beside_a_column_of_stars_is_measured_as_a_value_of_its_own() -> None:
+    rows = pa.table({"zip": ["*"] * 11, "town": [*["a"] * 5, *["b"] * 5, None], "disease": list("abcdeabcdea")})
+    found = cl.assess(cl.open_table(rows), quasi_identifiers=["zip", "town"], sensitive=["disease"])
+    assert (found.risk.models.k, found.risk.suppressed) == (1, 0)
+
+
+def test_zeros_of_both_signs_look_alike_in_every_engine(any_engine: NamedOpener) -> None:
+    rows = pa.table({"age": [0.0, -0.0, 1.0, 1.0], "disease": list("abab")})
+    table = any_engine.open(rows, schema=schema())
+    release = cl.anonymize(table, models=[cl.KAnonymity(k=2)], algorithm="optimal")
+    assert Counter(map(str, release.table.to_arrow()["age"].to_pylist())) == {"0.0": 2, "1.0": 2}

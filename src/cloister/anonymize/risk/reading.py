@@ -1,7 +1,7 @@
 """A table as it is, counted once: each combination of released labels is a class.
 
-Rows that show nothing but ``*`` in their quasi-identifiers (missing values aside) are suppressed: they are in no class.
-A row with missing values only is a class like any other, since a missing value is a value of its own.
+Rows that show ``*`` in every quasi-identifier are suppressed: they are in no class. A missing value is a value of its
+own, so that a row that shows one says something, also where all its other cells are ``*``.
 """
 
 from __future__ import annotations
@@ -88,13 +88,8 @@ def _shown(column: Column) -> Column:
 def kept_cells(cells: Cells) -> NDArray[np.bool_]:
     """Return which cells say something; all of them in a table that says nothing."""
     silent = np.ones(len(cells), dtype=bool)
-    starred = np.zeros(len(cells), dtype=bool)
     for place, attribute in enumerate(cells.attributes):
-        is_star = np.array([leaf == ROOT for leaf in attribute.leaves])[cells.codes[:, place]]
-        is_missing = np.array([leaf is None for leaf in attribute.leaves])[cells.codes[:, place]]
-        silent &= is_star | is_missing
-        starred |= is_star
-    silent &= starred
+        silent &= np.array([leaf == ROOT for leaf in attribute.leaves])[cells.codes[:, place]]
     return np.ones(len(cells), dtype=bool) if silent.all() else ~silent
 
 
