@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,36 @@ def test_zeros_of_both_signs_look_alike_in_every_engine(any_engine: NamedOpener)
     table = any_engine.open(rows, schema=schema())
     release = cl.anonymize(table, models=[cl.KAnonymity(k=2)], algorithm="optimal")
     assert Counter(map(str, release.table.to_arrow()["age"].to_pylist())) == {"0.0": 2, "1.0": 2}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "values"), [("clustering", "sets"), ("mondrian", "hierarchy"), ("top_down", None)]
+)
+def test_nobody_is_more_likely_in_the_table_than_promised_where_classes_overlap(
+    algorithm: str, values: str | None
+) -> None:
+    ages = cl.Hierarchy.from_levels([[str(age), f"h{age // 2}", f"q{age // 4}", "*"] for age in range(8)])
+    people = [(town, age) for town in "abc" for age in range(8) for _ in range(2)]
+    sample = [person for number, person in enumerate(people) if number * number % 7 in (1, 2)]
+    columns = [cl.Column(name="town", role="quasi"), cl.Column(name="age", role="quasi", hierarchy=ages)]
+    rows, population = (pa.table({"town": [p[0] for p in of], "age": [p[1] for p in of]}) for of in (sample, people))
+    release = cl.anonymize(
+        cl.open_table(rows, schema=cl.Schema(columns)),
+        models=[cl.DeltaPresence(delta_max="0.7"), cl.KAnonymity(k=2)],
+        algorithm=algorithm,
+        values=values,
+        population=cl.open_table(population),
+    )
+    classes = Counter((row["town"], row["age"]) for row in release.table.to_arrow().to_pylist())
+    likely: Counter[Any] = Counter()
+    for (town, age), size in classes.items():
+        fitting = [
+            person
+            for person in people
+            if (town == "*" or person[0] in town)
+            and (age in next(way for way in ages.rows() if way[0] == str(person[1])) or str(person[1]) in age[1:-1])
+        ]
+        for person in set(fitting):
+            likely[person] += Fraction(size, len(fitting))
+    assert release.partition.size > 1
+    assert max(likely.values()) <= Fraction(7, 10)

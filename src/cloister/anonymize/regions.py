@@ -8,7 +8,7 @@ exactly the values of its rows; a central value is not truthful for any single r
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.anonymize.attributes import Attribute
+from cloister.anonymize.cells import Cells
 from cloister.anonymize.partition import SUPPRESSED, Partition
 from cloister.data.hierarchy import ROOT
 from cloister.data.values import text_of
@@ -147,13 +148,33 @@ class Regions:
         population = cells.population
         if population is None or not size:
             return np.zeros(size, dtype=np.int64)
-        members = [self.membership(place) for place in range(len(cells.attributes))]
+        return np.concatenate([fits @ population.weights for _, fits in self._fitting(population)])
+
+    def presence(self) -> tuple[NDArray[np.float64], float]:
+        """Return how many released rows are expected to be of one person of the population.
+
+        Every row of a class is equally likely of each person that fits it, and a person may fit several classes.
+
+        Returns:
+            the largest number among the people that fit each class, and the smallest among all people.
+        """
+        population, size = self.partition.cells.population, self.partition.size
+        if population is None or not size:
+            return np.zeros(size), 0.0
+        shares = self.rows / np.maximum(self.population(), 1)
+        expected = np.zeros(len(population))
+        for chosen, fits in self._fitting(population):
+            expected += shares[chosen] @ fits
+        largest = [np.where(fits, expected, 0.0).max(axis=1) for _, fits in self._fitting(population)]
+        return np.concatenate(largest), float(expected.min())
+
+    def _fitting(self, population: Cells) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        """Yield which cells of the population (columns) fit each class (rows), some classes at a time."""
+        members = [self.membership(place) for place in range(len(population.attributes))]
         block = max(_BLOCK // max(len(population), 1), 1)
-        found = [
-            _matching(members, population.codes, range(start, min(start + block, size))) @ population.weights
-            for start in range(0, size, block)
-        ]
-        return np.concatenate(found)
+        for start in range(0, self.partition.size, block):
+            chosen = range(start, min(start + block, self.partition.size))
+            yield slice(chosen.start, chosen.stop), _matching(members, population.codes, chosen)
 
     def labels(self, place: int) -> NDArray[np.object_]:
         """Return what each class shows for one attribute; None is a missing value."""

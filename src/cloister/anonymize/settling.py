@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.anonymize.cells import grouped
-from cloister.anonymize.models import Check, all_hold, classes_of
+from cloister.anonymize.models import Check, all_hold, all_hold_together, classes_of
 from cloister.anonymize.partition import SUPPRESSED, Partition, verify, whole
 from cloister.anonymize.regions import Regions, Values
 from cloister.errors import UnsatisfiableError
@@ -19,6 +19,7 @@ def settled(partition: Partition, checks: Sequence[Check], *, values: Values, al
     """Return the partition with every class that fails a model suppressed, as often as it takes.
 
     Suppression changes the table that closeness compares with, so that the models are checked until nothing changes.
+    Classes that satisfy a model by themselves and not beside each other become one class.
 
     Raises:
         UnsatisfiableError: if more rows than allowed, or all of them, would have to be suppressed.
@@ -27,11 +28,16 @@ def settled(partition: Partition, checks: Sequence[Check], *, values: Values, al
     partition = merged(partition, values)
     failing = set() if partition.size else _failing(checks, _everything(partition), values)
     while partition.size:
-        holds = all_hold(checks, classes_of(partition, values=values))
+        classes = classes_of(partition, values=values)
+        holds = all_hold_together(checks, classes)
         if holds.all():
             break
+        alone = all_hold(checks, classes)
+        if alone.all() and partition.levels is None and (~holds).sum() > 1:
+            partition = merged(_joined(partition, ~holds), values)
+            continue
         failing |= _failing(checks, partition, values)
-        partition = partition.without(~holds)
+        partition = partition.without(~holds if alone.all() else ~alone)
     if partition.suppressed > allowed or not partition.size:
         which = ", ".join(check.model.brief() for check in checks if check in failing) or "the models"
         raise UnsatisfiableError(
@@ -46,10 +52,17 @@ def _everything(partition: Partition) -> Partition:
     return whole(partition.cells, np.zeros(len(partition.cells), dtype=np.int64))
 
 
+def _joined(partition: Partition, chosen: NDArray[np.bool_]) -> Partition:
+    """Return the partition with some classes made one."""
+    number = np.where(chosen, 0, np.cumsum(~chosen))
+    groups = np.where(partition.groups == SUPPRESSED, SUPPRESSED, number[partition.groups])
+    return replace(partition, groups=groups)
+
+
 def _failing(checks: Sequence[Check], partition: Partition, values: Values) -> set[Check]:
     """Return the models that some class fails."""
     classes = classes_of(partition, values=values)
-    return {check for check in checks if not check.holds(classes).all()}
+    return {check for check in checks if not check.holds_together(classes).all()}
 
 
 def merged(partition: Partition, values: Values) -> Partition:

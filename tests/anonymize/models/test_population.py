@@ -16,6 +16,7 @@ from cloister.anonymize.cells import Cells
 from cloister.anonymize.models import check_of, classes_of, classes_of_cells
 from cloister.anonymize.partition import full_domain, whole
 from cloister.anonymize.regions import Regions, Values
+from cloister.anonymize.settling import settled
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
 from cloister.errors import SchemaError
@@ -121,3 +122,35 @@ def test_without_a_population_nobody_fits() -> None:
 def test_values_that_only_the_population_has_need_a_common_domain() -> None:
     with pytest.raises(SchemaError, match="covers? both|cover both"):
         cells_of({"city": ["n1"]}, quasi=["city"], population={"city": ["n1", "s1"]})
+
+
+def test_whoever_fits_two_classes_is_as_likely_in_the_table_as_both_say() -> None:
+    table = [(20, "n1"), (20, "n2"), (21, "n1"), (21, "n2")]
+    cells = _cells(table, table * 2)
+    apart = classes_of(whole(cells, np.array([0, 0, 1, 1])))
+    crossing = classes_of(whole(cells, np.array([0, 1, 1, 1])))
+    check = check_of(cl.DeltaPresence(delta_max="0.5"))
+    assert check.holds(apart).all()
+    assert check.holds(crossing).all()
+    assert check.holds_together(apart).all()
+    assert crossing.presence()[0].tolist() == [0.875, 0.875]
+    assert not check.holds_together(crossing).any()
+    assert check_of(cl.DeltaPresence(delta_max="0.875")).holds_together(crossing).all()
+
+
+@pytest.mark.parametrize("values", [Values.HIERARCHY, Values.SETS])
+def test_classes_that_together_tell_too_much_become_one(values: Values) -> None:
+    table = [(20, "n1"), (20, "n2"), (21, "n1"), (21, "n2"), (22, "s1"), (23, "s1")]
+    cells = _cells(table, table * 2)
+    crossing = whole(cells, np.array([0, 1, 1, 0, 2, 2]))
+    found = settled(crossing, [check_of(cl.DeltaPresence(delta_max="0.5"))], values=values, allowed=0)
+    assert sorted(classes_of(found).rows.tolist()) == [2, 4]
+
+
+def test_whoever_fits_no_class_is_surely_not_in_the_table() -> None:
+    cells = _cells([(20, "n1"), (21, "n1")], [(20, "n1"), (21, "n1"), (22, "s1"), (23, "s1")])
+    classes = classes_of(full_domain(cells, (1, 0)))
+    check = check_of(cl.DeltaPresence(delta_min="0.1", delta_max=1))
+    assert check.holds(classes).tolist() == [True]
+    assert check.holds_together(classes).tolist() == [False]
+    assert check_of(cl.DeltaPresence(delta_max=1)).holds_together(classes).tolist() == [True]

@@ -1,6 +1,6 @@
 """Privacy models of released tables: the counts they look at, and the checks."""
 
-from cloister.anonymize.models.checks import Check, all_hold, check_of
+from cloister.anonymize.models.checks import Check, all_hold, all_hold_together, check_of
 from cloister.anonymize.models.classes import Classes, Histogram, classes_of, classes_of_cells, overall_counts
 from cloister.anonymize.models.settings import model_from, settings_of
 
@@ -9,6 +9,7 @@ __all__ = [
     "Classes",
     "Histogram",
     "all_hold",
+    "all_hold_together",
     "check_of",
     "classes_of",
     "classes_of_cells",

@@ -2,7 +2,7 @@
 
 Nearly every check is monotone (merging two classes that satisfy it satisfies it): sizes, counts of values and entropies
 cannot fall below the smaller of the two, and the distances are convex. Checks on shares compare whole numbers; those
-with logarithms allow an error of 1e-12.
+with logarithms, and those that add up shares of several classes, allow an error of 1e-12.
 """
 
 from __future__ import annotations
@@ -65,6 +65,10 @@ class Check(ABC):
     def holds(self, classes: Classes) -> Truths:
         """Return which classes satisfy the model."""
 
+    def holds_together(self, classes: Classes) -> Truths:
+        """Return which classes satisfy the model when they are all that is released, each beside the others."""
+        return self.holds(classes)
+
     @abstractmethod
     def attained(self, classes: Classes) -> NDArray[np.float64]:
         """Return the number that each class attains, in the model's own terms (k, l, t, ...)."""
@@ -121,6 +125,16 @@ class _Presence(Check):
         population = classes.population()
         enough = _reaches(self.model.delta_min, classes.rows, population)
         return np.asarray(enough & _is_within(self.model.delta_max, classes.rows, population))
+
+    def holds_together(self, classes: Classes) -> Truths:
+        """Return where nobody who fits a class is too likely in the table, also by other classes.
+
+        Everybody in the population counts (Nergiz, Atzori and Clifton 2007): whoever fits no class is not in the table.
+        """
+        largest, smallest = classes.presence()
+        if smallest < float(self.model.delta_min) * (1 - _SLACK):
+            return np.zeros(classes.size, dtype=bool)
+        return self.holds(classes) & (largest <= float(self.model.delta_max) * (1 + _SLACK))
 
     def attained(self, classes: Classes) -> NDArray[np.float64]:
         with np.errstate(divide="ignore"):
@@ -348,6 +362,14 @@ def all_hold(checks: Sequence[Check], classes: Classes) -> Truths:
     truths = np.ones(classes.size, dtype=bool)
     for check in checks:
         truths &= check.holds(classes)
+    return truths
+
+
+def all_hold_together(checks: Sequence[Check], classes: Classes) -> Truths:
+    """Return which classes satisfy every check when they are all that is released."""
+    truths = np.ones(classes.size, dtype=bool)
+    for check in checks:
+        truths &= check.holds_together(classes)
     return truths
 
 

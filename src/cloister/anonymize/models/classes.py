@@ -74,6 +74,7 @@ class Classes:
         size: the number of classes.
         overall: the counts of sensitive values to compare with; those of these classes by default.
         fitting: how many rows of the population fit each class, asked only by models that need it.
+        expecting: how many released rows are expected to be of one person; see `Regions.presence`.
     """
 
     cells: Cells
@@ -83,6 +84,7 @@ class Classes:
     size: int
     overall: Mapping[str, Counts] = field(default_factory=dict)
     fitting: Callable[[], Counts] | None = None
+    expecting: Callable[[], tuple[NDArray[np.float64], float]] | None = None
 
     def __repr__(self) -> str:
         return f"Classes({self.cells.names}, {self.size} classes)"
@@ -118,6 +120,10 @@ class Classes:
         """Return how many rows of the population fit each class."""
         return np.zeros(self.size, dtype=np.int64) if self.fitting is None else self.fitting()
 
+    def presence(self) -> tuple[NDArray[np.float64], float]:
+        """Return how many rows are expected to be of one person: at most in each class, and at least of anybody."""
+        return (np.zeros(self.size), 0.0) if self.expecting is None else self.expecting()
+
 
 def classes_of(partition: Partition, *, values: Values = Values.HIERARCHY) -> Classes:
     """Return the classes of a partition, suppressed rows left out."""
@@ -129,6 +135,7 @@ def classes_of(partition: Partition, *, values: Values = Values.HIERARCHY) -> Cl
         counts=partition.counts[kept],
         size=partition.size,
         fitting=lambda: Regions(partition=partition, values=values).population(),
+        expecting=lambda: Regions(partition=partition, values=values).presence(),
     )
 
 
