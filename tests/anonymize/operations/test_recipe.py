@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import cloister as cl
+from cloister.anonymize.algorithms.catalog import ALGORITHMS
 from cloister.anonymize.operations import (
     AddNoise,
     BottomCode,
@@ -31,7 +32,14 @@ from cloister.anonymize.operations import (
     TopCode,
     operations,
 )
-from cloister.errors import CloisterError, ParameterError, SchemaError, SeededRandomnessWarning, SourceNotFoundError
+from cloister.errors import (
+    CloisterError,
+    ParameterError,
+    ParameterTypeError,
+    SchemaError,
+    SeededRandomnessWarning,
+    SourceNotFoundError,
+)
 
 AGES = cl.Hierarchy.intervals((0, 110), widths=[5, 10])
 TABLE = pa.table({"name": ["A", "B", "C"], "age": [24, 39, 101], "city": ["Ulm", "Bonn", "Ulm"]})
@@ -175,7 +183,25 @@ def test_the_last_step_is_handed_on() -> None:
     assert prepared.table.columns == ("age", "city")
     with pytest.raises(ParameterError, match="anonymizer="):
         recipe.run(TABLE)
-    assert Recipe((), {"algorithm": "mdav"}).run(TABLE, anonymizer=lambda table, **_: 5).table.columns
+    with pytest.raises(ParameterTypeError, match="no protected table"):
+        Recipe((), {"algorithm": "mdav"}).run(TABLE, anonymizer=lambda table, **_: 5)
+
+
+def test_a_recipe_that_ends_with_anatomy_gives_no_row_with_its_name_or_sensitive_value() -> None:
+    columns = [("name", "identifier"), ("town", "quasi"), ("disease", "sensitive")]
+    schema = cl.Schema(cl.Column(name=name, role=role) for name, role in columns)
+    rows = pa.table({"name": list("stuvwxyz"), "town": list("aabbccdd"), "disease": ["flu", "cold"] * 4})
+    recipe = Recipe((), {"algorithm": "anatomy", "models": [{"l": 2, "attribute": "disease"}]})
+    prepared = recipe.run(cl.open_table(rows, schema=schema), anonymizer=cl.anonymize)
+    assert prepared.table.columns == ("town", "GroupID")
+    assert prepared.release.sensitive.columns == ("GroupID", "disease", "Count")
+    assert recipe.apply(cl.open_table(rows, schema=schema), anonymizer=cl.anonymize).columns == ("town", "GroupID")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_option_of_every_algorithm_can_stand_in_a_recipe(algorithm: str) -> None:
+    settings = {"algorithm": algorithm, **dict.fromkeys(ALGORITHMS[algorithm].options, 1)}
+    assert Recipe((), settings).anonymize == settings
 
 
 def test_secrets_are_referred_to_and_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,9 +44,14 @@ _STEP_KEYS = (
     "weights",
     "search",
     "node_limit",
+    "budget",
     "recoding",
     "mode",
+    "split",
     "score",
+    "keep_rest",
+    "passes",
+    "block_size",
 )
 _EXAMPLE = "write for example\n  operations:\n    - {operation: drop_column, columns: [name]}"
 _HEADER = "# What is done to the table, step by step. Keys are named, never written.\n"
@@ -60,7 +65,7 @@ class Prepared:
     """A table after a recipe, and what was done. The counts in the log are protected: keep them with the data.
 
     Attributes:
-        table: the table.
+        table: the table; after anatomy, its quasi-identifiers, beside ``release.sensitive``.
         log: what each operation did.
         caveats: what taints the result, such as a seed.
         release: what the last step gave, if there was one.
@@ -150,7 +155,7 @@ class Recipe:
         prepared, release = open_table(rows, schema=schema), None
         if self.anonymize is not None and anonymizer is not None:
             release = anonymizer(prepared, **self.anonymize)
-            prepared = getattr(release, "table", prepared)
+            prepared = _protected(release)
         return Prepared(table=prepared, log=tuple(log), caveats=caveats_of(source), release=release)
 
     def apply(self, table: Any, *, anonymizer: Anonymizer | None = None, random_state: RandomState = None) -> Table:
@@ -221,6 +226,17 @@ class _naming:  # noqa: N801  # reads as a verb
         if isinstance(error, CloisterError):
             error.args = (f"{self._where}: {error.problem}",)
             error.problem = f"{self._where}: {error.problem}"
+
+
+def _protected(release: Any) -> Table:  # what an anonymizer gave
+    """Return the rows that a last step protected; never those that it was given."""
+    for name in ("table", "quasi"):
+        found = getattr(release, name, None)
+        if isinstance(found, Table):
+            return found
+    raise ParameterTypeError(
+        "What the anonymizer gave has no protected table.", fix="give anonymizer=cloister.anonymize."
+    )
 
 
 def _operation(item: Any, number: int, folder: Path | None) -> Operation:  # from outside, hence anything
