@@ -196,3 +196,27 @@ def test_nobody_is_more_likely_in_the_table_than_promised_where_classes_overlap(
             likely[person] += Fraction(size, len(fitting))
     assert release.partition.size > 1
     assert max(likely.values()) <= Fraction(7, 10)
+
+
+PEOPLE_BY_NUMBER = cl.Hierarchy.from_levels(
+    [[number, "odd" if int(number) % 2 else "even", "*"] for number in ("16", "11", "14", "13", "12", "15")]
+)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_person_who_is_a_quasi_identifier_too_is_shown_in_the_own_class(algorithm: str) -> None:
+    numbers = [str(number) for number in (11, 12, 13, 14, 15, 16) for _ in range(3)]
+    rows = pa.table({"person": numbers, "row": list(range(18)), "disease": list("xxyxxyxyyxyyyyxyyx")})
+    person = cl.Column(name="person", role="quasi", subject=True, hierarchy=PEOPLE_BY_NUMBER)
+    others = [cl.Column(name="row", role="insensitive"), cl.Column(name="disease", role="sensitive")]
+    table = cl.open_table(rows, schema=cl.Schema([person, *others]))
+    models = [cl.KAnonymity(k=2), cl.LDiversity("disease", l=2)]
+    release = cl.anonymize(table, models=models, algorithm=algorithm)
+    shown = release.table.to_arrow().to_pylist()
+    assert sorted(row["row"] for row in shown) == list(range(18))
+    assert release.partition.size > 1
+    for row in shown if algorithm != "mdav" else ():
+        number = numbers[row["row"]]
+        assert number in row["person"] or row["person"] in ("even" if int(number) % 2 == 0 else "odd", "*")
+    for label in {row["person"] for row in shown}:
+        assert len({numbers[row["row"]] for row in shown if row["person"] == label}) >= 2

@@ -176,7 +176,7 @@ def _full_domain(regions: Regions) -> _Plan:
     columns = tuple(source for source in sources if keyed or source in changed)
     lookups = {_lookup(source): _codes_table(source, changed.get(source)) for source in columns}
     if keyed:
-        lookups[_CLASSES] = pa.table(_keys(keyed, sources, cells.codes[suppressed]))
+        lookups[_CLASSES] = pa.table(_keys(keyed, cells.codes[suppressed]))
     shown = {source.name: _of(_CODED, _label_column(source)) for source in changed}
     return _Plan(
         lookups=lookups,
@@ -209,7 +209,7 @@ def _by_class(regions: Regions) -> _Plan:
     order = pc.sort_indices(shown, sort_keys=[(name, "ascending") for name in shown.column_names]).to_numpy()
     rank = np.argsort(order)
     lookups[_CLASSES] = pa.table(
-        _keys(keyed, sources, codes) | {**classes, "class": pa.array(rank[classes["class"].to_numpy()])}
+        _keys(keyed, codes) | {**classes, "class": pa.array(rank[classes["class"].to_numpy()])}
     )
     lookups[_SHOWN] = shown.take(order).append_column("class", pa.array(np.arange(partition.size), pa.int64()))
     return _Plan(
@@ -268,13 +268,13 @@ def _pieces(sources: Sequence[Source]) -> tuple[tuple[Source, ...], ...]:
     return tuple(map(tuple, pieces))
 
 
-def _keys(pieces: Iterable[Sequence[Source]], sources: Sequence[Source], codes: NDArray[Any]) -> dict[str, pa.Array]:
-    place = {source.name: number for number, source in enumerate(sources)}
+def _keys(pieces: Iterable[Sequence[Source]], codes: NDArray[Any]) -> dict[str, pa.Array]:
+    """Return the keys of lines of codes, one column per source; the person may be a quasi-identifier as well."""
     keys = {}
     for number, piece in enumerate(pieces):
         key = np.zeros(len(codes), dtype=np.int64)
         for source in piece:
-            key = key * source.size + codes[:, place[source.name]]
+            key = key * source.size + codes[:, source.place]
         keys[f"key{number}"] = pa.array(key)
     return keys
 

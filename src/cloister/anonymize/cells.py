@@ -208,9 +208,9 @@ def read_cells(
         subjects=None if subject is None else _column(counted, subject).astype(np.int64),
         population=None if population is None else _population(population, schema, attributes),
     )
-    coding = {name: (leaf_of, len(item.leaves)) for name, (item, leaf_of) in coded.items()}
-    coding |= {name: _identity(counted, name) for name in (*sensitive, *([] if subject is None else [subject]))}
-    sources = [_source(counted, place, name, *how) for place, (name, how) in enumerate(coding.items())]
+    coding = [(name, leaf_of, len(item.leaves)) for name, (item, leaf_of) in coded.items()]
+    coding += [(name, *_identity(counted, name)) for name in (*sensitive, *([] if subject is None else [subject]))]
+    sources = [_source(counted, place, *how) for place, how in enumerate(coding)]
     named = [_as_named(source, attribute) for source, attribute in zip(sources, attributes, strict=False)]
     return replace(cells, sources=(*named, *sources[len(named) :]))
 
