@@ -37,6 +37,12 @@ def test_a_population_that_misses_people_of_the_table_has_at_least_them() -> Non
     assert measure_reidentification(SIZES, fitting=np.zeros(4, dtype=np.int64)).journalist_max == 1
 
 
+def test_several_rows_of_the_only_person_who_fits_are_that_persons() -> None:
+    found = measure_reidentification(np.array([2, 3]), fitting=np.array([1, 6]))
+    assert found.journalist_max == 1
+    assert found.journalist_average == pytest.approx((2 + 3 / 6) / 5)
+
+
 def test_an_estimate_for_the_population_is_said_to_be_one() -> None:
     found = measure_reidentification(SIZES, estimated=0.125)
     assert (found.journalist_max, found.journalist_average) == (None, 0.125)

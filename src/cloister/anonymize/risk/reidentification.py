@@ -108,7 +108,7 @@ def _journalist(
     sizes: NDArray[np.int64], fitting: NDArray[np.int64] | None, estimated: float | None
 ) -> tuple[float | None, float | None, str]:
     if fitting is not None and len(sizes):
-        people = np.maximum(fitting, sizes)
+        people = np.where(fitting > 0, fitting, sizes)
         return float(1 / people.min()), float((sizes / people).sum() / sizes.sum()), "the population table"
     if estimated is not None:
         return None, estimated, "estimated from the size of the population"
