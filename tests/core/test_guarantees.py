@@ -168,6 +168,8 @@ def test_presence_is_bounded_from_both_sides() -> None:
         (lambda: cl.LDiversity("a", l=2, kind="recursive", c=0), "c"),
         (lambda: cl.TCloseness("a", t=-1), "not negative"),
         (lambda: cl.TCloseness("a", t=1, kind="manhattan"), "ordered"),
+        (lambda: cl.TCloseness("a", t="1.01"), "promises nothing"),
+        (lambda: cl.TCloseness("a", t=20, kind="ordered"), "t=0.2"),
         (lambda: cl.AlphaKAnonymity("a", alpha=2, k=5), "0 .* 1|between"),
         (lambda: cl.AlphaKAnonymity("a", alpha="0.5", k=0), "k=1"),
         (lambda: cl.PSensitivity("a", p=6, k=5), "raise k or lower p"),

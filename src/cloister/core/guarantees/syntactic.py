@@ -180,6 +180,10 @@ class TCloseness(Syntactic):
         allowed = ("equal", "ordered", "hierarchical", "variational", "kl")
         validation.check_choice(kind, name="kind", allowed=allowed)
         value = validation.check_non_negative(t, name="t")
+        if value > 1 and kind != "kl":
+            raise ParameterError(
+                f"{kind} distances are at most 1, so t above 1 promises nothing.", fix="use for example t=0.2."
+            )
         set_fields(
             self,
             attribute=attribute,
