@@ -83,7 +83,7 @@ _LOSSES = (
     ),
     (
         "Average class size (C_avg)",
-        "The mean class size over the k that was asked about: near 1, classes are hardly too large.",
+        "The mean class size over the smallest: near 1, classes are about equally large.",
     ),
     ("Random count questions", "How far counts of random selections of rows, estimated from the release, are off."),
 )
