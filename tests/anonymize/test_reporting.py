@@ -167,3 +167,14 @@ def test_the_words_of_a_report_are_those_of_its_models() -> None:
     assert {"k-anonymity", "Prosecutor", "Discernibility"} <= set(words)
     assert "t-closeness" not in words
     assert model_name(cl.PureDP(epsilon=1)) == "pure dp"
+
+
+def test_a_release_in_two_tables_says_what_is_exact_apart_and_left_out() -> None:
+    made = cl.anonymize(people(), models=[cl.LDiversity("disease", l=2, kind="frequency")], algorithm="anatomy")
+    report = made.report()
+    text = report.to_markdown()
+    assert "**Released exactly:** age, city, note. **In the second table only:** disease." in text
+    assert "**Left out:** patient, pay." in text
+    assert report.verdict is not None
+    assert report.verdict.status == "attention"
+    assert set(made.quasi.to_arrow().column_names) == {"age", "city", "note", "GroupID"}
