@@ -35,7 +35,7 @@ _MODELS = {
         "t-closeness",
         (
             "In every class a sensitive column is distributed as in the whole table, up to a distance t: 0 is the "
-            "same, 1 the opposite. Ordered: values lie on a scale, and near ones count as near; hierarchical: "
+            "same, 1 as different as can be. Ordered: values lie on a scale, and near ones are near; hierarchical: "
             "values are near that meet early in their hierarchy; equal, variational: all values are equally far "
             "apart; kl: Kullback-Leibler divergence, which may exceed 1."
         ),
@@ -55,7 +55,10 @@ _MODELS = {
 }
 _COLUMNS = (
     ("Identifier", "A column that names a person by itself, such as a name. It is not released."),
-    ("Quasi-identifier", "A column that others may know about a person, and that singles people out with others."),
+    (
+        "Quasi-identifier",
+        "What others may know of a person, and what singles people out together with other such columns.",
+    ),
     ("Sensitive column", "What others must not learn about a person."),
     ("Class", "All released rows that show the same quasi-identifiers, so that nobody can tell them apart by those."),
 )
