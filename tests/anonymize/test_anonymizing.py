@@ -121,6 +121,12 @@ def test_a_population_is_asked_for() -> None:
     assert "population=" in refusal(ParameterError, models=[cl.KMap(k=3)]).fix
 
 
+def test_a_population_is_a_table_with_the_same_columns() -> None:
+    assert "open_table" in refusal(ParameterTypeError, models=[cl.KMap(k=3)], population=1000).fix
+    other = cl.open_table(pa.table({"year": [1990]}))
+    assert "same names" in refusal(SchemaError, models=[cl.KMap(k=3)], population=other).fix
+
+
 def test_a_population_that_the_table_is_no_sample_of_is_refused() -> None:
     few = people(None, **{name: cells[:5] for name, cells in columns().items()})
     error = refusal(UnsatisfiableError, models=[cl.DeltaPresence(delta_max=1)], population=few)

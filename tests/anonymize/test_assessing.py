@@ -9,6 +9,7 @@ import pytest
 import cloister as cl
 from cloister.anonymize.assessing import assess
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SchemaError, UnknownColumnError
+from tests.anonymize.people import people
 
 ROWS = {
     "age": [31, 31, 36, 36, 44, 44, 44, 58],
@@ -161,6 +162,13 @@ def test_persons_of_a_release_are_counted_though_their_column_is_dropped() -> No
     models = cl.assess(release).risk.models
     assert models.k_persons is not None
     assert 2 <= models.k_persons <= models.k
+
+
+def test_a_release_is_held_against_the_k_that_it_was_asked_for() -> None:
+    made = cl.anonymize(people(), models=[cl.KAnonymity(k=6), cl.PSensitivity("disease", p=2, k=4)])
+    assert cl.assess(made).risk.reidentification.k == 6
+    assert cl.assess(made, k=2).risk.reidentification.k == 2
+    assert cl.assess(people()).risk.reidentification.k == 5
 
 
 def test_what_is_no_table_is_refused() -> None:

@@ -66,11 +66,21 @@ def test_l_and_t_are_about_a_column() -> None:
         algorithms=["mondrian"],
         progress=lambda share, what: told.append(share),
     )
-    assert found.points[0].label == "k = 2, l = 2, t = 0.5"
+    assert found.points[0].label == "k = 2, l = 2 (disease), t = 0.5 (disease)"
     assert told[0] == 0
     assert told[-1] == 1
     with pytest.raises(ParameterError, match='attribute="disease"'):
         cl.anonymize.frontier(people(), l=[2])
+
+
+def test_kinds_and_several_columns_are_swept_as_asked() -> None:
+    how: dict[str, Any] = {"attribute": ["disease", "pay"], "l_kind": "recursive", "c": 9, "t_kind": "equal"}
+    found = cl.anonymize.frontier(people(), k=2, l=2, t="0.9", algorithms="mondrian", **how)
+    models = found.points[0].models
+    assert [model.brief() for model in models[1:3]] == ["c = 9, l = 2 (disease) per row", "t = 0.9 (disease) per row"]
+    assert [getattr(model, "attribute", None) for model in models] == [None, "disease", "disease", "pay", "pay"]
+    ordered = cl.anonymize.frontier(people(), k=2, t="0.5", attribute="pay", t_kind="ordered", algorithms="mondrian")
+    assert ordered.points[0].models[1] == cl.TCloseness("pay", t="0.5", kind="ordered")
 
 
 def test_what_cannot_be_satisfied_is_listed() -> None:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import cloister as cl
+from cloister.anonymize.report_words import facts_in_words, glossary, model_name
 from cloister.anonymize.reporting import report_of_risk
 from cloister.data.columns import Column
 from cloister.data.schema import Schema
@@ -28,6 +29,7 @@ SECTIONS = (
     "Classes",
     "Columns",
     "How it was made",
+    "The words of this report",
 )
 MODELS = [cl.KAnonymity(k=4), cl.LDiversity("disease", l="1.5", kind="entropy"), cl.TCloseness("pay", t="0.9")]
 
@@ -58,8 +60,8 @@ def test_what_was_asked_for_is_told_beside_what_was_attained(release: Any) -> No
     text = release.report().to_markdown()
     smallest = release.classes.rows.min()
     assert "All 3 models hold for every one of" in text
-    assert f"| k anonymity | k = 4 per row | {smallest} |" in text
-    assert "l diversity (entropy)" in text
+    assert f"| k-anonymity | k = 4 per row | {smallest} |" in text
+    assert "l-diversity (entropy)" in text
     assert "not differential privacy" in text
     assert "later, can be intersected" in text
 
@@ -102,7 +104,7 @@ def test_hostile_names_stay_text(algorithm: str) -> None:
 def test_one_model_and_one_quasi_identifier_read_well() -> None:
     made = cl.anonymize(people(), models=[cl.KAnonymity(k=12)], quasi_identifiers=["age"], sensitive=[])
     text = made.report().to_markdown()
-    assert "1 model holds for every one of" in text
+    assert "The model holds for every one of" in text
     assert "Certain before" not in text
 
 
@@ -131,3 +133,48 @@ def test_the_risk_of_a_table_as_it_is_has_a_report(k: int, status: str) -> None:
     assert "not for publication" in text
     assert report.verdict is not None
     assert report.verdict.status == status
+
+
+def test_a_column_that_lost_nothing_is_said_to_be_exact_and_one_that_lost_all_to_be_untold() -> None:
+    cells = {"sex": ["f", "m"] * 6, "town": [f"t{place}" for place in range(12)]}
+    made = cl.anonymize(open_table(pa.table(cells)), models=[cl.KAnonymity(k=6)], quasi_identifiers=["sex", "town"])
+    text = made.report().to_markdown()
+    assert "| sex | quasi-identifier: released exactly |" in text
+    assert "| town | quasi-identifier: " in text
+
+
+def test_models_of_a_population_are_not_promised_against_those_who_know_the_members() -> None:
+    made = cl.anonymize(people(), models=[cl.KMap(k=3)], population=people())
+    text = made.report().to_markdown()
+    assert "but not who of it is in the table" in text
+    assert "| k-map |" in text
+    assert "knows that a person is in the table" not in text
+
+
+def test_facts_are_told_in_words() -> None:
+    facts = {"levels": {"age": 1, "sex": 0}, "nodes": 1200, "is_optimal": True, "is_split": False, "score": "branching"}
+    assert facts_in_words(facts) == [
+        ("Levels", "age: 1, sex: 0"),
+        ("Combinations of levels", "1,200"),
+        ("Proven the best", "yes"),
+        ("Equal rows in different classes", "no"),
+        ("Score", "branching"),
+    ]
+
+
+def test_the_words_of_a_report_are_those_of_its_models() -> None:
+    words = dict(glossary([cl.KAnonymity(k=3), cl.KAnonymity(k=4), cl.PureDP(epsilon=1)]))
+    assert {"k-anonymity", "Prosecutor", "Discernibility"} <= set(words)
+    assert "t-closeness" not in words
+    assert model_name(cl.PureDP(epsilon=1)) == "pure dp"
+
+
+def test_a_release_in_two_tables_says_what_is_exact_apart_and_left_out() -> None:
+    made = cl.anonymize(people(), models=[cl.LDiversity("disease", l=2, kind="frequency")], algorithm="anatomy")
+    report = made.report()
+    text = report.to_markdown()
+    assert "**Released exactly:** age, city, note. **In the second table only:** disease." in text
+    assert "**Left out:** patient, pay." in text
+    assert report.verdict is not None
+    assert report.verdict.status == "attention"
+    assert set(made.quasi.to_arrow().column_names) == {"age", "city", "note", "GroupID"}

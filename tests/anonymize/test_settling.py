@@ -25,7 +25,7 @@ def test_failing_classes_are_suppressed_and_the_others_numbered_again() -> None:
 
 
 def test_more_than_the_limit_is_refused_with_the_models_that_fail() -> None:
-    with pytest.raises(UnsatisfiableError, match="satisfies l = 2 per row within") as caught:
+    with pytest.raises(UnsatisfiableError, match=r"satisfies l = 2 \(s\) per row within") as caught:
         settled(full_domain(CELLS, (0,)), [K2, L2], values=Values.HIERARCHY, allowed=2)
     assert "raise suppression_limit" in caught.value.fix
 

@@ -82,7 +82,7 @@ def test_json_says_what_was_done(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_frontier_is_drawn_and_no_table_written(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--frontier", "f.svg", "--l", "1.5") == 0
+    assert run("--frontier", "f.svg", "--l", "1.5", "--l-kind", "entropy") == 0
     assert "on the frontier" in capsys.readouterr().out
     assert Path("f.svg").read_text(encoding="utf-8").startswith("<svg")
 
@@ -108,6 +108,10 @@ def test_anatomy_writes_two_tables(capsys: pytest.CaptureFixture[str]) -> None:
         (["--k", "5", "-o", "out.csv", "--from-recipe", "r.yaml"], "drop --k, --l and --t"),
         (["--from-recipe", "r.yaml", "-o", "out.csv"], "add anonymize:"),
         (["--frontier", "f.svg", "--k", "5"], "drop --k and --algorithm"),
+        (["--frontier", "f.svg", "-o", "out.csv"], "drop -o, --report"),
+        (["--from-recipe", "r.yaml", "-o", "out.csv", "--algorithm", "optimal"], "--from-recipe"),
+        (["--from-recipe", "r.yaml", "-o", "out.csv", "--suppression-limit", "0.1"], "--from-recipe"),
+        (["--l", "3", "--algorithm", "anatomy", "-o", "out.csv", "--recipe", "a.yaml"], "drop --recipe"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_anything_is_written(

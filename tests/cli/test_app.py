@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 
 import click
+import duckdb
 import pytest
 
 from cloister import __version__, errors
@@ -207,6 +208,17 @@ def test_an_interrupt_is_130(
     with_command(_raise(problem))
     assert app.run(["try"]) == 130
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_interrupt_that_an_engine_wrapped_is_130(
+    with_command: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    hidden = errors.DataError("It cannot be read.", fix="look.")
+    hidden.__context__ = duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+    for problem in (RuntimeError("Query interrupted"), hidden):
+        with_command(_raise(problem))
+        assert app.run(["try"]) == 130
+        assert capsys.readouterr().err == "Stopped.\n"
 
 
 @pytest.mark.parametrize(

@@ -127,15 +127,16 @@ def test_looking_alike_is_said_of_rows_or_of_persons() -> None:
 def test_the_factor_of_recursive_diversity_is_told() -> None:
     model = cl.LDiversity("a", l=3, kind="recursive", c="2.5")
     assert model.c == Fraction(5, 2)
-    assert model.brief() == "c = 2.5, l = 3 per row"
+    assert model.brief() == "c = 2.5, l = 3 (a) per row"
     assert "c = 2.5" in model.explain()
 
 
 def test_several_promises_hold_together_or_not_at_all() -> None:
     both = g.AllOf(parts=(cl.KAnonymity(k=5), cl.TCloseness("a", t="0.2")))
     assert both.holds
-    assert both.brief() == "k = 5 per row; t = 0.2 per row"
-    assert both.explain().count("not differential privacy") == 2
+    assert both.brief() == "k = 5 per row; t = 0.2 (a) per row"
+    assert both.explain().count("not differential privacy") == 1
+    assert "These are properties of the table" in both.explain()
     assert not both.with_caveat(g.GUESSED_SCHEMA).holds
     broken = g.AllOf(parts=(cl.KAnonymity(k=5), cl.KMap(k=9).with_caveat(g.GUESSED_SCHEMA)))
     assert not broken.holds
@@ -168,6 +169,8 @@ def test_presence_is_bounded_from_both_sides() -> None:
         (lambda: cl.LDiversity("a", l=2, kind="recursive", c=0), "c"),
         (lambda: cl.TCloseness("a", t=-1), "not negative"),
         (lambda: cl.TCloseness("a", t=1, kind="manhattan"), "ordered"),
+        (lambda: cl.TCloseness("a", t="1.01"), "promises nothing"),
+        (lambda: cl.TCloseness("a", t=20, kind="ordered"), "t=0.2"),
         (lambda: cl.AlphaKAnonymity("a", alpha=2, k=5), "0 .* 1|between"),
         (lambda: cl.AlphaKAnonymity("a", alpha="0.5", k=0), "k=1"),
         (lambda: cl.PSensitivity("a", p=6, k=5), "raise k or lower p"),
@@ -231,3 +234,16 @@ def test_parts_that_are_missing_or_too_many_are_refused() -> None:
 def test_malformed_dictionaries_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(TypeError, match="as to_dict"):
         g.guarantee_from_dict(_changed(**changes))
+
+
+def test_what_all_promises_assume_is_said_once() -> None:
+    parts = (cl.KAnonymity(k=5).with_assumption("A", "B"), cl.LDiversity("a", l=2).with_assumption("B"))
+    text = g.AllOf(parts=parts).explain()
+    assert text.count("This assumes: A.") == 1
+    assert text.endswith("This assumes: B.")
+    assert g.AllOf(parts=()).explain() == ""
+
+
+def test_promises_of_different_kinds_keep_their_own_closing() -> None:
+    parts = (cl.PureDP(epsilon=1), cl.KAnonymity(k=5), cl.KMap(k=5))
+    assert g.AllOf(parts=parts).explain().count("This is a property of the table") == 2

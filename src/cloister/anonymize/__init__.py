@@ -1,6 +1,11 @@
 """Release tables that can be defended: models, algorithms, risk, loss and reports.
 
-The package is also the function of its name: ``cloister.anonymize(table, models=[...])`` is `anonymizing.anonymize`.
+The package is also the function of its name, `anonymizing.anonymize`; ``help(cloister.anonymize.anonymize)`` tells all
+that it takes:
+
+    release = cloister.anonymize(table, models=[cloister.KAnonymity(k=5)], suppression_limit=0.02)
+    release.write("protected.csv")
+    release.report("release.html")
 """
 
 from __future__ import annotations

@@ -32,7 +32,10 @@ def report_of_anatomy(release: AnatomyRelease, *, title: str) -> Report:
     return Report(
         title,
         subtitle=release.guarantee.brief(),
-        verdict=Verdict(f"The model holds in every one of {release.tables.groups:,} groups", Status.GOOD),
+        verdict=Verdict(
+            f"The model holds in every one of {release.tables.groups:,} groups, but shows who is in the table",
+            Status.ATTENTION,
+        ),
         figures=[
             KeyFigure("Groups", f"{release.tables.groups:,}", f"of {int(np.min(sizes))} rows or more"),
             KeyFigure("Guess within a group", f"1 in {release.l}", "for who looks at one group by itself"),
@@ -54,7 +57,10 @@ _DANGERS = (
 
 def _columns(release: AnatomyRelease) -> Text:
     exact = ", ".join(escaped(name) for name in (*release.roles.quasi, *release.roles.insensitive))
-    return Text(f"**Released exactly:** {exact}. **Broken off:** {escaped(release.tables.attribute)}.")
+    apart = release.tables.attribute
+    left_out = [escaped(name) for name in (*release.roles.identifiers, *release.roles.sensitive) if name != apart]
+    ending = f" **Left out:** {', '.join(left_out)}." if left_out else ""
+    return Text(f"**Released exactly:** {exact}. **In the second table only:** {escaped(apart)}.{ending}")
 
 
 def _how(release: AnatomyRelease) -> Facts:

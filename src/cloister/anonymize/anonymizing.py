@@ -29,7 +29,7 @@ from cloister.core.validation import check_positive, check_probability
 from cloister.data.columns import BOUNDED, Column, Kind
 from cloister.data.schema import Schema
 from cloister.data.table import Table
-from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnError, UnsatisfiableError
+from cloister.errors import ParameterError, ParameterTypeError, SchemaError, UnknownColumnError, UnsatisfiableError
 
 __all__ = ["anonymize"]
 
@@ -125,8 +125,24 @@ def _counted(
             f"The model {type(needed.model).__name__} compares with a population.",
             fix="give population=cloister.open_table(...), with the same quasi-identifiers.",
         )
+    if population is not None:
+        _check_population(population, roles)
     cells = _rows(table, roles, checks, population=population)
     return cells if weights is None else cells.with_weights(_checked_weights(weights, roles))
+
+
+def _check_population(population: object, roles: Roles) -> None:
+    if not isinstance(population, Table):
+        raise ParameterTypeError(
+            "The population is not a table: models count the people in it who fit each class.",
+            fix="give population=cloister.open_table(...), or ask for a number of people in cloister.assess.",
+        )
+    missing = [f'"{name}"' for name in roles.quasi if name not in population.columns]
+    if missing:
+        raise SchemaError(
+            f"The population has no column {', '.join(missing)}.",
+            fix="give it the quasi-identifiers of the table, under the same names.",
+        )
 
 
 def _rows(table: Table, roles: Roles, checks: Sequence[Check], *, population: Table | None = None) -> Cells:

@@ -31,6 +31,9 @@ __all__ = ["assess"]
 _LARGEST_COMPARISON = 5 * 10**8
 """How many pairs of a label and a raw value of one column are held in memory."""
 
+_USUAL_SIZE = 5
+"""The class size that is asked about where nobody says one."""
+
 
 def assess(
     table: Any,  # a Table, or a release, which knows its tables
@@ -41,7 +44,7 @@ def assess(
     population: int | Table | None = None,
     target: str | None = None,
     threshold: float = 0.2,
-    k: int = 5,
+    k: int | None = None,
     confidence: float = 0.95,
 ) -> Assessment:
     """Measure what a table, or a release, gives away and what it is still good for.
@@ -55,7 +58,7 @@ def assess(
         target: a column to be predicted from the quasi-identifiers, after training on the release and on the original;
             needs the original and the extra ``learn``.
         threshold: the risk above which a row counts as at risk.
-        k: the class size to ask about.
+        k: the class size to ask about; by default that which a release was asked for, else 5.
         confidence: the confidence of the interval of the estimate for the population.
 
     Raises:
@@ -63,6 +66,7 @@ def assess(
         DataError: if the table has no rows.
     """
     opened, release = _opened(table)
+    size = _asked_size(release) if k is None else check_count(k, name="k", at_least=1)
     if not isinstance(original, Table | None):
         raise ParameterTypeError(
             f"The original is not an open table but of type {type(original).__name__}.",
@@ -85,7 +89,7 @@ def assess(
         fitting=fitting,
         k_all_columns=reading.k_of_all_columns(opened, schema, k=int(classes.rows.min())),
         threshold=float(check_probability(threshold, name="threshold")),
-        k=check_count(k, name="k", at_least=1),
+        k=size,
         confidence=confidence,
     )
     if release is not None and release.partition.cells.record_subjects is not None:
@@ -120,6 +124,12 @@ def _counted_targets(original: Table, schema: Schema, target: str) -> Cells:
             fix="choose a column that is not a quasi-identifier.",
         )
     return read_cells(original, schema, quasi=quasi, sensitive=[target])
+
+
+def _asked_size(release: Release | None) -> int:
+    """Return the largest k that a release was asked for, or what is usual."""
+    models = () if release is None else [check.model for check in release.checks if not check.needs_population]
+    return max((model.k for model in models if hasattr(model, "k")), default=_USUAL_SIZE)
 
 
 def _opened(table: Any) -> tuple[Table, Release | None]:

@@ -117,9 +117,9 @@ def _sensitive_rows(told: Disclosure, attained: AttainedValues) -> list[tuple[st
 
 def _k_text(risk: Risk) -> str:
     models = risk.models
-    text = f"{models.k:,} rows"
+    text = f"{models.k:,} row{'' if models.k == 1 else 's'}"
     if models.k_persons is not None:
-        text += f", {models.k_persons:,} persons"
+        text += f", {models.k_persons:,} person{'' if models.k_persons == 1 else 's'}"
     if models.k_all_columns not in (None, models.k):
         text += f"; {models.k_all_columns:,} if all columns that are not sensitive are known"
     return text if models.k_map is None else f"{text}; {models.k_map:,} people of the population"

@@ -7,7 +7,7 @@ by looking at these numbers uses the protected data: keep the chart with the cus
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -146,7 +146,10 @@ def frontier(
     k: int | Iterable[int] = (2, 3, 5, 11, 25, 50),
     l: object = (),  # noqa: E741  # the literature's name
     t: object = (),
-    attribute: str | None = None,
+    attribute: str | Sequence[str] | None = None,
+    l_kind: str = "entropy",
+    t_kind: str = "equal",
+    c: object = None,
     algorithms: str | Sequence[str] = DEFAULT_ALGORITHMS,
     progress: Progress | None = None,
     **options: Any,
@@ -156,9 +159,12 @@ def frontier(
     Args:
         table: the table with its schema.
         k: the class sizes to try.
-        l: the l of entropy l-diversity to try, if any.
+        l: the l of l-diversity to try, if any.
         t: the t of t-closeness to try, if any.
-        attribute: the sensitive column that l and t are about.
+        attribute: the sensitive column, or columns, that l and t are about.
+        l_kind: the kind of l-diversity, as in `LDiversity`.
+        t_kind: the kind of t-closeness, as in `TCloseness`.
+        c: the factor of recursive l-diversity.
         algorithms: the algorithms to compare.
         progress: called with the share that is done and what is being done.
         options: what `anonymize` understands, such as ``suppression_limit``.
@@ -170,13 +176,14 @@ def frontier(
         raise ParameterError(
             "Anatomy gives two tables, whose risk and loss are of another kind.", fix="leave anatomy out of the sweep."
         )
-    tell = progress or no_progress
+    tell, columns = progress or no_progress, () if attribute is None else _several(attribute)
+    kinds: dict[str, dict[str, Any]] = {"l": {"kind": l_kind, "c": c}, "t": {"kind": t_kind}}
     choices = list(itertools.product(names, sizes, diversities or (None,), closenesses or (None,)))
     if not choices:
         raise ParameterError("There is nothing to sweep.", fix="give at least one k and one algorithm.")
     points, impossible = [], []
     for number, (algorithm, size, diversity, closeness) in enumerate(choices):
-        models = _models(size, diversity, closeness, attribute)
+        models = (KAnonymity(k=size), *_about(columns, diversity, closeness, kinds))
         tell(number / len(choices), f"{algorithm}, k = {size}")
         try:
             release = cast("Release", anonymize(table, models=models, algorithm=algorithm, **options))
@@ -195,10 +202,12 @@ def _several(given: Any) -> tuple[Any, ...]:
     return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
 
 
-def _models(k: int, diversity: object, closeness: object, attribute: str | None) -> tuple[Guarantee, ...]:
-    models: list[Guarantee] = [KAnonymity(k=k)]
-    if diversity is not None:
-        models.append(LDiversity(str(attribute), l=diversity, kind="entropy"))
-    if closeness is not None:
-        models.append(TCloseness(str(attribute), t=closeness))
-    return tuple(models)
+def _about(
+    columns: Sequence[str], diversity: object, closeness: object, kinds: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Guarantee]:
+    """Return the models of each sensitive column."""
+    for name in columns:
+        if diversity is not None:
+            yield LDiversity(name, l=diversity, **kinds["l"])
+        if closeness is not None:
+            yield TCloseness(name, t=closeness, **kinds["t"])

@@ -65,7 +65,7 @@ def _free_text(release: Release) -> Iterator[Pitfall]:
         yield Pitfall(
             "free_text",
             f"{_list(names)} {_verb(names, 'holds', 'hold')} free text, which may name people, places and dates.",
-            "Drop them, or have them cleaned by a person.",
+            f"Drop {_verb(names, 'it', 'them')}, or have {_verb(names, 'it', 'them')} cleaned by a person.",
         )
 
 
@@ -92,8 +92,9 @@ def _left_out(release: Release) -> Iterator[Pitfall]:
     if names:
         yield Pitfall(
             "undescribed_columns",
-            f"{_list(names)} {_verb(names, 'was', 'were')} left out, because nobody has said what they give away.",
-            "Describe them in a schema to release them.",
+            f"{_list(names)} {_verb(names, 'was', 'were')} left out, because nobody has said what "
+            f"{_verb(names, 'it gives', 'they give')} away.",
+            f"Describe {_verb(names, 'it', 'them')} in a schema to release them.",
         )
 
 
@@ -102,7 +103,8 @@ def _insensitive(release: Release) -> Iterator[Pitfall]:
     if names:
         yield Pitfall(
             "insensitive_columns",
-            f"{_list(names)} {_verb(names, 'is', 'are')} released as they are and not counted in any class.",
+            f"{_list(names)} {_verb(names, 'is released as it is', 'are released as they are')} "
+            "and not counted in any class.",
             "A column is insensitive only if nobody can know it from elsewhere; otherwise make it a quasi-identifier.",
         )
 
@@ -156,7 +158,7 @@ def _exact_days(release: Release) -> Iterator[Pitfall]:
             "exact_dates",
             f"{_list(names)} {_verb(names, 'holds', 'hold')} dates to the day, "
             "which single people out and link tables.",
-            "Generalize them to months or years, or shift them per person.",
+            "Generalize the dates to months or years, or shift them per person.",
         )
 
 
@@ -171,7 +173,7 @@ def _extremes(release: Release) -> Iterator[Pitfall]:
             "outliers",
             f"{_list(names)} {_verb(names, 'holds', 'hold')} exact numbers, "
             "whose extremes may belong to well-known people.",
-            "Top- and bottom-code or round them.",
+            "Top- and bottom-code or round the numbers.",
         )
 
 

@@ -16,7 +16,9 @@ from cloister.anonymize.algorithms.catalog import ALGORITHMS
 from cloister.anonymize.assessing import assess
 from cloister.anonymize.assessment import Assessment, percent
 from cloister.anonymize.regions import Values
+from cloister.anonymize.report_words import facts_in_words, glossary, model_name
 from cloister.core.guarantees import Guarantee
+from cloister.core.guarantees.syntactic import CLOSING
 from cloister.plotting import bars_with_errors
 from cloister.report import (
     Bars,
@@ -53,12 +55,14 @@ _SHOWN_AS = {
     Values.SETS: "sets of values and closed intervals",
     Values.CENTERS: "central values of the class (not true of any single row)",
 }
+_ROUNDING = 1e-9
 _EDGES = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
 
 
 def report_of(release: Release, *, title: str = "Release of a protected table") -> Report:
     """Return the report of a release; it measures the table before and after."""
-    before, after = assess(release.original_with_roles), release.assessment
+    after = release.assessment
+    before = assess(release.original_with_roles, k=after.risk.reidentification.k)
     return Report(
         title,
         subtitle=release.guarantee.brief(),
@@ -73,6 +77,7 @@ def report_of(release: Release, *, title: str = "Release of a protected table") 
             _classes(release),
             _columns(release),
             _reproduce(release),
+            _words(release),
         ],
         provenance=Provenance(details=_details(release)),
     )
@@ -118,7 +123,7 @@ def _verdict(release: Release) -> Verdict:
     if not release.guarantee.holds:
         return Verdict("The promise does not hold", Status.BAD)
     count = len(release.checks)
-    models = "1 model holds" if count == 1 else f"All {count} models hold"
+    models = {1: "The model holds", 2: "Both models hold"}.get(count, f"All {count} models hold")
     text = f"{models} for every one of {release.partition.size:,} classes"
     covered = {check.attribute for check in release.checks}
     bare = [name for name in release.roles.sensitive if name not in covered]
@@ -157,12 +162,12 @@ def _loss_status(lost: float) -> Status:
 def _promised(release: Release) -> Section:
     blocks: list[Block] = [Notice(NoticeKind.PROMISE, escaped(_plain_promise(check.model))) for check in release.checks]
     known = Text(
-        "**Against whom.** An attacker who knows that a person is in the table, and knows any or all of these columns "
-        f"about them from elsewhere: {escaped(_listed(release.roles.quasi))}. The attacker may know how the table was "
+        f"**Against whom.** An attacker who {_membership(release)}, and knows any or all of these columns about them "
+        f"from elsewhere: {escaped(_listed(release.roles.quasi))}. The attacker may know how the table was "
         "made. Every class was checked after the table was made, by code that did not make it."
     )
     rows: list[list[Cell]] = [
-        [_model_name(check.model), _about(check.model), f"{_attained(release, place):.4g}"]
+        [model_name(check.model), check.model.brief(), f"{_attained(release, place):.4g}"]
         for place, check in enumerate(release.checks)
     ]
     table = TableBlock(
@@ -174,18 +179,15 @@ def _promised(release: Release) -> Section:
 
 
 def _plain_promise(model: Guarantee) -> str:
-    return model.explain().split(" This assumes:")[0]
+    """Return the promise alone: that it is not differential privacy, and what it assumes, is said once for all."""
+    return model.explain().split(CLOSING)[0]
 
 
-def _model_name(model: Guarantee) -> str:
-    variant = getattr(model, "variant", None)
-    name = model.kind.replace("_", " ")
-    return name if variant is None else f"{name} ({variant})"
-
-
-def _about(model: Guarantee) -> str:
-    attribute = getattr(model, "attribute", None)
-    return model.brief() if attribute is None else f"{model.brief()}, {attribute}"
+def _membership(release: Release) -> str:
+    """Return what the attacker knows of who is in the table: k-map and delta-presence only hold if that is nothing."""
+    if any(check.needs_population for check in release.checks):
+        return "knows the population, but not who of it is in the table"
+    return "knows that a person is in the table"
 
 
 def _attained(release: Release, place: int) -> float:
@@ -227,7 +229,7 @@ def _attacks(before: Assessment, after: Assessment) -> TableBlock:
     was, now = before.risk.reidentification, after.risk.reidentification
     rows = [
         ["Prosecutor: knows the person is in the table", percent(was.prosecutor_max), percent(now.prosecutor_max)],
-        ["Marketer: matches everybody, share right", percent(was.marketer), percent(now.marketer)],
+        ["Marketer: matches everybody, and is right about this share", percent(was.marketer), percent(now.marketer)],
         ["Smallest class, in rows", f"{was.smallest:,}", f"{now.smallest:,}"],
         ["Classes", f"{was.classes:,}", f"{now.classes:,}"],
     ]
@@ -236,7 +238,7 @@ def _attacks(before: Assessment, after: Assessment) -> TableBlock:
         rows.append(
             ["Smallest class if all other columns that are not sensitive are known too", *map(_count, everything)]
         )
-    return TableBlock(["Attacker", "Before", "After"], rows, align=["left", "right", "right"])
+    return TableBlock(["Attacker or measure", "Before", "After"], rows, align=["left", "right", "right"])
 
 
 def _count(number: int | None) -> str:
@@ -257,11 +259,11 @@ def _disclosure(before: Assessment, after: Assessment) -> TableBlock:
             ]
         )
     return TableBlock(
-        ["Sensitive column", "Certain before", "Certain after", "Guess without table", "Guess with class", "At most"],
+        ["Sensitive column", "Certain before", "Certain after", "Guess: no table", "With the table", "Worst class"],
         rows,
         align=["left", "right", "right", "right", "right", "right"],
-        caption="What a class tells about its rows: the share of rows whose value is certain, and how often the best "
-        "guess is right",
+        caption="What a class tells about its rows: the share of rows whose value is certain before and after, and how "
+        "often the best guess is right: without the table, with it on average, and in the class that tells most",
     )
 
 
@@ -270,7 +272,7 @@ def _lost(release: Release, after: Assessment) -> Section:
     columns = Bars(
         [name for name, _ in ordered],
         [Series("detail lost", [loss for _, loss in ordered])],
-        caption="Detail lost per column: 0% keeps every value, 100% says nothing (NCP)",
+        caption="Detail lost per column: 0% keeps every value, 100% says nothing (NCP); rows left out count as lost",
         percent=True,
     )
     facts: list[tuple[str, str]] = [("Mean loss of precision (NCP)", f"{release.ncp:.4f}")]
@@ -316,7 +318,7 @@ def _columns(release: Release) -> Section:
     roles = release.roles
     words = {
         **dict.fromkeys(roles.identifiers, "identifier: not released"),
-        **dict.fromkeys(roles.quasi, f"quasi-identifier: shown as {_SHOWN_AS[release.regions.values]}"),
+        **{name: f"quasi-identifier: {_shown(release, name)}" for name in roles.quasi},
         **dict.fromkeys(roles.sensitive, "sensitive: released as it is"),
         **dict.fromkeys(roles.insensitive, "insensitive: released as it is"),
     }
@@ -329,11 +331,23 @@ def _columns(release: Release) -> Section:
     return Section("Columns", [TableBlock(["Column", "Role and treatment", "Loss"], rows), Checklist([confirmed])])
 
 
+def _shown(release: Release, name: str) -> str:
+    loss = release.column_losses[name]
+    left_out = release.suppressed / release.partition.cells.total
+    if loss <= left_out + _ROUNDING and release.regions.values is not Values.CENTERS:
+        return "released exactly"
+    return "not told at all" if loss >= 1 else f"shown as {_SHOWN_AS[release.regions.values]}"
+
+
+def _words(release: Release) -> Section:
+    return Section("The words of this report", [Facts(glossary(check.model for check in release.checks))])
+
+
 def _reproduce(release: Release) -> Section:
     about = (
-        f"Algorithm: {release.algorithm}, which {ALGORITHMS[release.algorithm].describe}."
+        f"Algorithm: **{release.algorithm}** ({ALGORITHMS[release.algorithm].describe})."
         if release.algorithm in ALGORITHMS
-        else f"Algorithm: {release.algorithm}."
+        else f"Algorithm: **{release.algorithm}**."
     )
     blocks: list[Block] = [
         Text(about + " The same table, schema and recipe give the same classes again."),
@@ -352,8 +366,7 @@ def _reproduce(release: Release) -> Section:
 
 
 def _details(release: Release) -> list[tuple[str, str]]:
-    facts = [(str(name).replace("_", " ").capitalize(), str(value)) for name, value in release.facts.items()]
-    return [("Algorithm", release.algorithm), *facts]
+    return [("Algorithm", release.algorithm), *facts_in_words(release.facts)]
 
 
 def _listed(names: Sequence[str]) -> str:

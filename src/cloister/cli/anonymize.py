@@ -104,9 +104,28 @@ def _check(options: dict[str, Any]) -> None:
         raise ParameterError(
             "--frontier tries several k and algorithms of its own.", fix="drop --k and --algorithm, or --frontier."
         )
-    if options["from_recipe"] is not None and asked != [None, None, None]:
+    if options["from_recipe"] is not None and (asked != [None, None, None] or _tuned(options)):
         raise ParameterError(
-            "Both a recipe and options say how to protect the table.", fix="drop --k, --l and --t, or --from-recipe."
+            "Both a recipe and options say how to protect the table.",
+            fix="drop --k, --l and --t, --sensitive, --algorithm, --values and --suppression-limit, or --from-recipe.",
+        )
+    _check_what_is_written(options)
+
+
+def _tuned(options: dict[str, Any]) -> bool:
+    """Return whether options say how, beside how well, to protect the table."""
+    return any(options[name] for name in ("algorithm", "values", "sensitive")) or options["suppression_limit"] != "0"
+
+
+def _check_what_is_written(options: dict[str, Any]) -> None:
+    if options["frontier"] is not None and any(options[name] for name in ("target", "report", "recipe", "from_recipe")):
+        raise ParameterError(
+            "--frontier draws a chart and makes no release.",
+            fix="drop -o, --report, --recipe and --from-recipe, or --frontier.",
+        )
+    if options["algorithm"] == "anatomy" and options["recipe"] is not None:
+        raise ParameterError(
+            "Anatomy draws rows at random: no recipe makes the same release again.", fix="drop --recipe."
         )
 
 
@@ -210,7 +229,10 @@ def _sweep(output: Output, options: dict[str, Any]) -> None:
             table,
             l=() if options["l"] is None else (options["l"],),
             t=() if options["t"] is None else (options["t"],),
-            attribute=names[0] if names else None,
+            attribute=names or None,
+            l_kind=options["l_kind"],
+            t_kind=options["t_kind"],
+            c=options["c"],
             suppression_limit=options["suppression_limit"],
             progress=tell,
         )

@@ -73,7 +73,7 @@ def report(problem: BaseException, *, as_json: bool) -> int:
             return NOBODY_READS
         case SystemExit() | click.exceptions.Exit():
             return _requested_code(problem)
-        case KeyboardInterrupt() | click.exceptions.Abort():
+        case _ if _was_interrupted(problem):
             click.echo("Stopped.", err=True)
             return INTERRUPTED
         case errors.CloisterError():
@@ -84,6 +84,18 @@ def report(problem: BaseException, *, as_json: bool) -> int:
             return MISUSE
     _print(_unexpected(problem), as_json=as_json)
     return FAILED
+
+
+def _was_interrupted(problem: BaseException) -> bool:
+    """Return whether Ctrl-C is behind a failure: DuckDB turns it into errors of its own while a query runs."""
+    found: BaseException | None = problem
+    while found is not None:
+        if isinstance(found, KeyboardInterrupt | click.exceptions.Abort):
+            return True
+        if type(found).__name__ == "InterruptException" or str(found) == "Query interrupted":
+            return True
+        found = found.__cause__ or found.__context__
+    return False
 
 
 def warning_printer(*, as_json: bool) -> Callable[..., None]:

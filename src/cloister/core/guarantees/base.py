@@ -108,6 +108,10 @@ class Guarantee(ABC):
         new = tuple(text for text in assumptions if text not in self.assumptions)
         return self._copy(assumptions=self.assumptions + new)
 
+    def without_assumptions(self, assumptions: tuple[str, ...]) -> Self:
+        """Return the same guarantee without some assumptions, for texts that say them elsewhere."""
+        return self._copy(assumptions=tuple(text for text in self.assumptions if text not in assumptions))
+
     def explain(self) -> str:
         """Return one sentence for a data owner, followed by what would break the promise."""
         sentence = self._promise()
@@ -122,7 +126,7 @@ class Guarantee(ABC):
         """Return the numbers and the unit, short enough for the end of a line."""
         if not self._numbers():
             return "no guarantee"
-        numbers = ", ".join(f"{name} = {plain(value)}" for name, value in self._numbers().items())
+        numbers = ", ".join(f"{name} = {plain(value)}" for name, value in self._numbers().items()) + self._about()
         broken = "" if self.holds else " [promise broken]"
         return f"{numbers} per {self.unit}{broken}"
 
@@ -135,6 +139,10 @@ class Guarantee(ABC):
 
     def _numbers(self) -> dict[str, Any]:
         return {}
+
+    def _about(self) -> str:
+        """Return what the numbers are about, where that is a part of the data."""
+        return ""
 
     def _copy(self, **changes: object) -> Self:
         other = copy.copy(self)

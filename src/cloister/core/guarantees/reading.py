@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from cloister.core.guarantees.base import KNOWN_CAVEATS, REGISTRY, Caveat, Guarantee, register
+from cloister.core.guarantees.syntactic import CLOSING, Syntactic
 from cloister.errors import ParameterError, ParameterTypeError
 
 
@@ -45,7 +46,16 @@ class AllOf(Guarantee):
         return "; ".join(part.brief() for part in self.parts)
 
     def _promise(self) -> str:
-        return " ".join(part.explain() for part in self.parts)
+        shared = self._shared_assumptions()
+        told = " ".join(part.without_assumptions(shared).explain() for part in self.parts)
+        if told.count(CLOSING) > 1 and all(isinstance(part, Syntactic) for part in self.parts):
+            told = f"{told.replace(CLOSING, '')} These are properties of the table, not differential privacy."
+        return f"{told} This assumes: {'; '.join(shared)}." if shared else told
+
+    def _shared_assumptions(self) -> tuple[str, ...]:
+        """Return what every promise assumes, so that it is said once."""
+        first = self.parts[0].assumptions if self.parts else ()
+        return tuple(text for text in first if all(text in part.assumptions for part in self.parts))
 
 
 def guarantee_from_dict(values: Mapping[str, Any]) -> Guarantee:

@@ -17,6 +17,9 @@ from cloister.core import exact, validation
 from cloister.core.guarantees.base import Caveat, Guarantee, plain, register, set_fields
 from cloister.errors import ParameterError
 
+CLOSING = " This is a property of the table, not differential privacy."
+"""What every promise of this module says last."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Syntactic(Guarantee):
@@ -32,8 +35,12 @@ class Syntactic(Guarantee):
             return f"Each released row looks the same as at least {k - 1} others"
         return f"Each released row looks the same as rows of at least {k - 1} other persons (told apart by {self.unit})"
 
+    def _about(self) -> str:
+        attribute = getattr(self, "attribute", None)
+        return "" if attribute is None else f" ({attribute})"
+
     def _closing(self) -> str:
-        return " This is a property of the table, not differential privacy."
+        return CLOSING
 
 
 @register
@@ -180,6 +187,10 @@ class TCloseness(Syntactic):
         allowed = ("equal", "ordered", "hierarchical", "variational", "kl")
         validation.check_choice(kind, name="kind", allowed=allowed)
         value = validation.check_non_negative(t, name="t")
+        if value > 1 and kind != "kl":
+            raise ParameterError(
+                f"{kind} distances are at most 1, so t above 1 promises nothing.", fix="use for example t=0.2."
+            )
         set_fields(
             self,
             attribute=attribute,
