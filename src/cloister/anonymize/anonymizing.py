@@ -95,7 +95,7 @@ def anonymize(
         checks=checks,
         suppression_limit=check_probability(suppression_limit, name="suppression_limit"),
         loss=loss,
-        values=values_of(algorithm, values),
+        values=values_of(algorithm, values or _default_values(algorithm, roles)),
         options=options,
         progress=progress or no_progress,
     )
@@ -106,10 +106,18 @@ def anonymize(
 
 def _default_algorithm(roles: Roles) -> str:
     """Return what fits the schema, whatever the data hold."""
+    return "mondrian" if _lacks_hierarchies(roles) else "optimal"
+
+
+def _default_values(algorithm: str, roles: Roles) -> str | None:
+    """Return how clustering shows classes where names for them are missing; others have their own default."""
+    return "sets" if algorithm == "clustering" and _lacks_hierarchies(roles) else None
+
+
+def _lacks_hierarchies(roles: Roles) -> bool:
     columns = [roles.schema[name] for name in roles.quasi]
     open_ = [column for column in columns if column.hierarchy is None and column.kind not in BOUNDED]
-    bare = any(column.categories is None or len(column.categories) > _FEW for column in open_)
-    return "mondrian" if bare else "optimal"
+    return any(column.categories is None or len(column.categories) > _FEW for column in open_)
 
 
 def _counted(
