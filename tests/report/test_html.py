@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from cloister.errors import InternalError
 from cloister.report import Bars, Chart, Notice, Report, Section, Series, Status, TableBlock, Verdict
 from cloister.report.html_blocks import Drawing
 from cloister.report.html_page import style_sheet
@@ -179,7 +180,7 @@ def test_notices_say_what_they_are() -> None:
 
 
 def test_an_unknown_block_is_a_bug() -> None:
-    with pytest.raises(NotImplementedError, match="str"):
+    with pytest.raises(InternalError, match="of type str"):
         _html("text")
 
 

@@ -5,6 +5,7 @@ from hypothesis import given, strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from cloister.errors import InternalError
 from cloister.plotting import Figure
 from cloister.report import (
     Bars,
@@ -123,5 +124,5 @@ def test_an_empty_report_is_a_title_and_its_provenance() -> None:
 
 
 def test_an_unknown_block_is_a_bug() -> None:
-    with pytest.raises(NotImplementedError, match="str"):
+    with pytest.raises(InternalError, match="of type str"):
         block_markdown("text")

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from functools import singledispatchmethod
 
-from cloister.errors import MissingExtraError
+from cloister.errors import InternalError, MissingExtraError
 from cloister.report import wording
 from cloister.report.blocks import (
     Align,
@@ -48,7 +48,7 @@ class Drawing:
     @singledispatchmethod
     def block(self, block: Block) -> Markup:
         """Return a block as HTML."""
-        raise NotImplementedError(type(block).__name__)
+        raise InternalError(f"a report cannot show a block of type {type(block).__name__}.")
 
     @block.register
     def _(self, block: Text) -> Markup:

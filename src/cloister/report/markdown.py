@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
+from cloister.errors import InternalError
 from cloister.report import wording
 from cloister.report.blocks import (
     Bars,
@@ -72,7 +73,7 @@ def escaped(text: str) -> str:
 @singledispatch
 def block_markdown(block: Block) -> str:
     """Return a block as Markdown."""
-    raise NotImplementedError(type(block).__name__)
+    raise InternalError(f"a report cannot show a block of type {type(block).__name__}.")
 
 
 @block_markdown.register
