@@ -213,3 +213,10 @@ def test_an_exact_limit_is_kept_exactly() -> None:
     release = cl.anonymize(people(), models=[K3], suppression_limit=Fraction(1, 3))
     assert release.settings["suppression_limit"] == "1/3"
     assert cl.anonymize(people(), **release.settings).suppression_limit == Fraction(1, 3)
+
+
+@pytest.mark.parametrize("setting", [{"suppression_limit": 0.1}, {"values": "sets"}, {"weights": {"age": 2}}])
+def test_anatomy_refuses_what_it_would_not_heed(setting: dict[str, Any]) -> None:
+    (name,) = setting
+    with pytest.raises(ParameterError, match=f"leave {name} out"):
+        cl.anonymize(people(), models=[cl.LDiversity("disease", l=2)], algorithm="anatomy", **setting)

@@ -87,6 +87,8 @@ def anonymize(
     algorithm = algorithm or _default_algorithm(roles)
     if algorithm == "anatomy":
         check_options(algorithm, options, {"random_state"})
+        limit = check_probability(suppression_limit, name="suppression_limit") or None
+        _refuse_for_anatomy(suppression_limit=limit, values=values, weights=weights, population=population)
         return anatomized(table, roles, checks, options.get("random_state"))
     entry = entry_of(algorithm)
     check_options(algorithm, options, entry.options)
@@ -102,6 +104,13 @@ def anonymize(
     check_satisfiable(task)
     outcome = entry.load(algorithm)(task)
     return _released(table, roles, task, outcome, algorithm=algorithm, weights=weights)
+
+
+def _refuse_for_anatomy(**settings: object) -> None:
+    """Refuse what anatomy would not heed: it leaves no row out and changes no value."""
+    given = next((name for name, value in settings.items() if value is not None), None)
+    if given is not None:
+        raise ParameterError(f"Anatomy does not use {given}.", fix=f"leave {given} out, or use another algorithm.")
 
 
 def _default_algorithm(roles: Roles) -> str:
@@ -204,11 +213,16 @@ def _released(
 ) -> Release:
     partition = settled(outcome.partition, task.checks, values=outcome.values, allowed=task.allowed)
     regions = Regions(partition=partition, values=outcome.values)
-    drop = roles.identifiers
     schema = _released_schema(table, roles, regions)
     return Release(
-        guarantee=_promise(task, regions),
-        table=recoded(table, regions, drop=drop, schema=schema, count=lambda: _rows(table, roles, task.checks)),
+        guarantee=_promise(task),
+        table=recoded(
+            table,
+            regions,
+            drop=roles.identifiers,
+            schema=schema,
+            count=lambda: _rows(table, roles, task.checks),
+        ),
         original=table,
         roles=roles,
         regions=regions,
@@ -223,12 +237,9 @@ def _released(
     )
 
 
-def _promise(task: Task, regions: Regions) -> Guarantee:
-    del regions
-    models = [check.model for check in task.checks]
-    quasi = ", ".join(task.cells.names)
-    known = f"others know at most these columns: {quasi}"
-    promised = [model.with_assumption(known) for model in models]
+def _promise(task: Task) -> Guarantee:
+    known = f"others know at most these columns: {', '.join(task.cells.names)}"
+    promised = [check.model.with_assumption(known) for check in task.checks]
     return promised[0] if len(promised) == 1 else AllOf(parts=tuple(promised))
 
 

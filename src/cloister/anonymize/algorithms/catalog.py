@@ -28,7 +28,6 @@ class Entry:
 
 
 _HOME = "cloister.anonymize.algorithms"
-_ALL = (Values.HIERARCHY, Values.SETS, Values.CENTERS)
 ALGORITHMS: Mapping[str, Entry] = {
     "optimal": Entry(
         module=f"{_HOME}.lattice",
