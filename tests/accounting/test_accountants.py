@@ -79,7 +79,7 @@ def test_events_are_tallied_through_sequences_and_repetitions() -> None:
             tally(wrong)  # type: ignore[arg-type]
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(workloads, st.randoms())
 def test_order_does_not_matter(events: list[Event], shuffler: Any) -> None:
     shuffled = list(events)
@@ -88,7 +88,7 @@ def test_order_does_not_matter(events: list[Event], shuffler: Any) -> None:
         assert float(compare(shuffled, delta=1e-6)[name]) == pytest.approx(float(epsilon), rel=2e-4)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(workloads)
 def test_more_releases_never_lose_less(events: list[Event]) -> None:
     more = compare([*events, events[0]], delta=1e-6)
@@ -96,7 +96,7 @@ def test_more_releases_never_lose_less(events: list[Event]) -> None:
         assert float(more[name]) >= float(epsilon) * (1 - 2e-4)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @example([PureEvent(epsilon=0.01), GaussianEvent(squared_multiplier=0.01)], "numerical")
 @example([PureEvent(epsilon=0.01), LaplaceEvent(noise_multiplier=0.01)], "numerical")
 @given(workloads, st.sampled_from(OWN))
@@ -109,7 +109,7 @@ def test_epsilon_and_delta_are_inverse(events: list[Event], name: str) -> None:
     assert accountant.delta(events, epsilon=0) >= accountant.delta(events, epsilon=epsilon)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(workloads)
 def test_automatic_is_the_best_of_the_valid_ones(events: list[Event]) -> None:
     best = min(compare(events, delta=1e-6).values())
@@ -168,7 +168,12 @@ def test_discrete_gaussian_noise_is_accepted_when_wide_enough() -> None:
     narrow = DiscreteGaussianEvent(squared_sigma=63, squared_sensitivity=2)
     with pytest.raises(UnsupportedEventError, match="use compose"):
         accountant.epsilon(narrow, delta=1e-6)
-    assert composed(narrow, delta=1e-6).epsilon == RenyiAccountant().epsilon(narrow, delta=1e-6)
+    found = composed(narrow, delta=1e-6).epsilon
+    assert (
+        found
+        == ZeroConcentratedAccountant().epsilon(narrow, delta=1e-6)
+        <= RenyiAccountant().epsilon(narrow, delta=1e-6)
+    )
 
 
 @pytest.mark.parametrize("distance", [1, 3])

@@ -15,16 +15,28 @@ from cloister.accounting.conversions import (
     gaussian_mu,
     renyi_to_delta,
     renyi_to_epsilon,
+    zero_concentrated_to_delta,
     zero_concentrated_to_epsilon,
 )
 from cloister.core.guarantees import PureDP, ZeroConcentratedDP
 from cloister.errors import AccountingError, ParameterError
+from cloister.mechanisms.allowance import Allowance
 
 
 def test_pure_costs_half_its_square() -> None:
     assert pure_to_zero_concentrated(PureDP(epsilon=0.5, unit="patient")) == ZeroConcentratedDP(
         rho="1/8", unit="patient"
     )
+
+
+@given(st.fractions(min_value=Fraction(1, 10**6), max_value=50), st.integers(1, 30))
+def test_delta_and_epsilon_of_rho_belong_together(rho: Fraction, digits: int) -> None:
+    delta = Fraction(1, 10**digits)
+    epsilon = zero_concentrated_to_epsilon(rho, delta=delta)
+    back = zero_concentrated_to_delta(rho, epsilon=epsilon)
+    assert back <= delta * (1 + Fraction(1, 10**9))
+    assert epsilon < Fraction(1, 10**9) or float(back) == pytest.approx(float(delta), rel=1e-4)
+    assert zero_concentrated_to_delta(Fraction(0), epsilon=epsilon) == 0
 
 
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=50), st.integers(1, 30))
@@ -97,3 +109,16 @@ def test_renyi_conversions_agree() -> None:
     assert renyi_to_delta(orders, losses, epsilon=epsilon) == pytest.approx(1e-6, rel=1e-6)
     assert renyi_to_epsilon(orders, np.zeros(500), delta=0.5) == 0
     assert renyi_to_delta(orders, np.full(500, np.inf), epsilon=1) == 1
+
+
+@given(st.floats(1e-3, 20), st.floats(1e-12, 1e-3))
+def test_rho_converts_there_and_back(epsilon: float, delta: float) -> None:
+    """A rho that is the largest for some (epsilon, delta) is found to take no more than that delta, up to rounding."""
+    rho = Allowance(total_epsilon=epsilon, total_delta=delta).rho
+    found = zero_concentrated_to_delta(rho, epsilon=Fraction(epsilon))
+    assert found <= Fraction(delta) * (1 + Fraction(1, 10**9))
+    assert found >= Fraction(delta) * (1 - Fraction(1, 10**4))
+
+
+def test_no_rho_takes_no_delta() -> None:
+    assert zero_concentrated_to_delta(Fraction(0), epsilon=Fraction(1)) == 0

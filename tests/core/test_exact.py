@@ -141,3 +141,15 @@ def test_ceil_div_is_the_smallest(value: Fraction, step: Fraction) -> None:
 @given(rationals)
 def test_text_round_trips(value: Fraction) -> None:
     assert exact.number(exact.text(value)) == value
+
+
+@given(st.fractions(-20, 20, max_denominator=1000).filter(bool), st.integers(20, 90))
+def test_a_number_is_compared_with_an_exponential_however_close(exponent: Fraction, digits: int) -> None:
+    low, high = exact.exp_bounds(exponent, digits=digits)
+    assert exact.is_at_most_exp(low, exponent)
+    assert not exact.is_at_most_exp(high, exponent)
+
+
+def test_the_exponential_of_zero_is_one() -> None:
+    assert exact.is_at_most_exp(Fraction(1), Fraction(0))
+    assert not exact.is_at_most_exp(Fraction(10**40 + 1, 10**40), Fraction(0))

@@ -5,8 +5,10 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from cloister.core import guarantees, random
+from cloister.core.random import ListedRandomSource
 from cloister.errors import ParameterError, ParameterTypeError, SeededRandomnessWarning
 from tests.support.words import PreparedWords
 
@@ -90,6 +92,14 @@ def test_threads_have_streams_of_their_own() -> None:
     assert len({id(stream) for stream in streams}) == 4
 
 
+def test_a_fork_changes_the_key_even_if_the_process_number_comes_again() -> None:
+    source = random.SystemRandomSource()
+    before = source._stream()
+    assert source._stream() is before
+    random._count_fork()
+    assert source._stream() is not before
+
+
 def test_bits_are_fair() -> None:
     tosses = random.bits(random.random_source(), 1_000_001)
     assert tosses.shape == (1_000_001,)
@@ -103,8 +113,38 @@ def test_integers_below_are_uniform_and_exact() -> None:
     assert ((counts - 100_000) ** 2 / 100_000).sum() < 60
 
 
-def test_integers_below_refuse_the_biased_end() -> None:
-    assert random.integers_below(PreparedWords(2**64 - 1, 5, 2**64 - 1, 4), 3, 2).tolist() == [1, 2]
+def test_integers_below_refuse_words_that_would_favor_a_result() -> None:
+    refused = pow(3, -1, 2**64) * (2**64 - 1) % 2**64
+    source = ListedRandomSource([refused, 0, refused, 2**64 - 1])
+    assert random.integers_below(source, 3, 2).tolist() == [2, 0]
+    assert source.used == 4
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20), st.integers(1, 2**62))
+def test_scaled_words_are_exact(words: list[int], bound: int) -> None:
+    assert random.scaled(np.array(words, dtype=np.uint64), bound).tolist() == [word * bound >> 64 for word in words]
+
+
+@pytest.mark.parametrize("bound", [3, 5, 6, 7])
+def test_integers_below_are_exactly_uniform_on_a_small_word(bound: int) -> None:
+    """The same rule on 8-bit words, enumerated."""
+    kept = [word * bound >> 8 for word in range(256) if word * bound % 256 < 256 - 256 % bound]
+    assert {kept.count(result) for result in range(bound)} == {256 // bound}
+
+
+def test_chances_compare_one_word_with_a_threshold() -> None:
+    source = ListedRandomSource([4, 5, 6, 2**64 - 1, 9, 9])
+    assert random.chances(source, 5, 3).tolist() == [True, False, False]
+    assert random.chances(source, 2**64, 1).tolist() == [True]
+    assert random.chances(source, np.array([9, 10], dtype=np.uint64), 2).tolist() == [False, True]
+
+
+def test_listed_words_end_and_are_not_secure() -> None:
+    source = ListedRandomSource([1, 2])
+    assert not source.is_secure
+    assert source.random_bytes(3) == b"\x01\x00\x00"
+    with pytest.raises(ParameterError, match="list more words"):
+        source.words(2)
 
 
 @pytest.mark.parametrize("bad", [0, 2**63])
@@ -121,3 +161,18 @@ def test_permutations_are_permutations() -> None:
 def test_permutations_are_redrawn_on_a_tie() -> None:
     source = PreparedWords(5, 5, 7, 7, 2, 1, 0, 0)
     assert random.permutation(source, 2).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 8192, 8193, 20_000])
+def test_words_and_bytes_are_one_stream(count: int) -> None:
+    one, other = random.SeededRandomSource(3), random.SeededRandomSource(3)
+    words = [one.words(3), one.words(count), one.words(1)]
+    assert np.concatenate(words).tobytes() == other.random_bytes(8 * (count + 4))
+
+
+def test_words_count_towards_a_new_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = random.SystemRandomSource()
+    monkeypatch.setattr(source, "_REKEY_AFTER", 64)
+    first = source._stream()
+    source.words(8)
+    assert source._stream() is not first

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,17 @@ import pytest
 
 from cloister.accounting.gaussian import gaussian_multiplier
 from cloister.mechanisms import Select, Staircase, approximate_laplace_scale, truncated_laplace_scale
+from cloister.mechanisms.transitions import (
+    best_truth,
+    estimate_shares,
+    estimate_yes_share,
+    feasible,
+    invert_shares,
+    matrix_epsilon,
+    most_likely_shares,
+    response_matrix,
+    two_coin_matrix,
+)
 from cloister.testing import check_golden, load_goldens
 
 FOLDER = Path(__file__).parents[1] / "golden" / "mechanisms"
@@ -31,12 +44,45 @@ def _staircase_mean(*, epsilon: float) -> float:
     return float(mean / total / steps)
 
 
-FUNCTIONS = {
+def _diagonal(*, categories: int, epsilon: object) -> list[float]:
+    first = response_matrix(categories, epsilon=epsilon)[0]
+    assert sum(first) == 1
+    assert len(set(first[1:])) == 1
+    return [float(first[0]), float(first[1])]
+
+
+def _told(*, share: str, truth: str, second: str) -> Fraction:
+    matrix = two_coin_matrix(truth=truth, second=second)
+    return (1 - Fraction(share)) * matrix[0][1] + Fraction(share) * matrix[1][1]
+
+
+def _epsilon(*, matrix: Any) -> float:
+    epsilon = matrix_epsilon(matrix)
+    return math.inf if epsilon is None else float(epsilon)
+
+
+def _three_estimates(*, counts: list[int], matrix: Any) -> dict[str, Any]:
+    return {
+        "inverse": invert_shares(counts, matrix=matrix).shares,
+        "projected": estimate_shares(counts, matrix=matrix),
+        "likely": most_likely_shares(counts, matrix=matrix).shares,
+    }
+
+
+FUNCTIONS: dict[str, Any] = {
     "approximate_laplace_scale": approximate_laplace_scale,
+    "corrected_shares": _three_estimates,
+    "feasible_two_by_two": feasible,
     "gaussian_multiplier": gaussian_multiplier,
+    "matrix_epsilon": _epsilon,
+    "response_matrix": _diagonal,
+    "response_matrix_of_one": _diagonal,
     "selection_probabilities": _selection,
     "staircase_mean_absolute_value": _staircase_mean,
+    "told_yes": _told,
     "truncated_laplace_scale": truncated_laplace_scale,
+    "two_by_two_corner": best_truth,
+    "yes_share": estimate_yes_share,
 }
 
 

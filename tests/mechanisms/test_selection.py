@@ -58,7 +58,7 @@ def _permute_and_flip(scores: list[int], rate: float) -> dict[int, float]:
 def test_choices_follow_the_exact_law(method: str, law: Any, monotone: bool) -> None:
     scores, factor = [2, 3, 1], 1.0 if monotone else 0.5
     mechanism = _select(method=method, monotone=monotone)
-    sample = [mechanism.release(scores).index for _ in range(4000)]
+    sample = [mechanism.release(scores).index for _ in range(6000)]
     statistics.check_distribution(sample, distributions.categorical(law(scores, factor)))
     for wrong in (0.5, 2.0):
         assert statistics.fit(sample, distributions.categorical(law(scores, factor * wrong))).p_value < 1e-9

@@ -120,6 +120,6 @@ def test_an_audit_does_not_refute_it() -> None:
     def lengths(values: Any, size: int) -> Any:
         return np.array([len(mechanism.release(values).above) for _ in range(size)])
 
-    report = audit(lengths, ([1, 1, 1, -1, -1], [0, 0, 0, 0, 0]), epsilon=1, samples=2000)
+    report = audit(lengths, ([1, 1, 1, -1, -1], [0, 0, 0, 0, 0]), epsilon=1, samples=2000, confidence=1 - 1e-9)
     report.verify()
     assert not report.refuted

@@ -121,8 +121,8 @@ def test_nan_is_neither_below_nor_above() -> None:
         values[::2] = np.nan
         return values
 
-    assert not audit(mechanism, (0, 1), epsilon=1).refuted
-    assert audit(mechanism, (0, 9), epsilon=1).refuted
+    assert not audit(mechanism, (0, 1), epsilon=1, confidence=SURE).refuted
+    assert audit(mechanism, (0, 9), epsilon=1, confidence=SURE).refuted
 
 
 def test_none_is_not_an_output() -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "renyi_to_delta",
     "renyi_to_epsilon",
     "zero_concentrated_to_approx",
+    "zero_concentrated_to_delta",
     "zero_concentrated_to_epsilon",
 ]
 
@@ -87,6 +88,20 @@ def zero_concentrated_to_epsilon(rho: Fraction, *, delta: Fraction) -> Fraction:
     return exact.upper(max(0.0, float(values.min())))
 
 
+def zero_concentrated_to_delta(rho: Fraction, *, epsilon: Fraction) -> Fraction:
+    """Return the smallest delta that rho implies at an epsilon, minimizing the Rényi conversion over all orders."""
+    if rho == 0:
+        return Fraction(0)
+    wanted, height, center = exact.float_below(epsilon), exact.float_above(rho), 10**1.5
+    found = 1.0
+    for width in (10**7.5, 1.2, 1.01, 1.0001):
+        orders = 1 + center * np.geomspace(1 / width, width, 2001)
+        exponents = _renyi_exponents(orders, orders * height, wanted)
+        best = int(np.argmin(exponents))
+        center, found = float(orders[best] - 1), min(found, math.exp(min(0.0, float(exponents[best]))))
+    return exact.upper(found)
+
+
 def renyi_to_epsilon(orders: Floats, losses: Floats, *, delta: float) -> float:
     """Return the epsilon at a delta of a Rényi curve: losses[i] bounds the divergence of order orders[i] > 1.
 
@@ -99,9 +114,15 @@ def renyi_to_delta(orders: Floats, losses: Floats, *, epsilon: float) -> float:
     """Return the delta at an epsilon of a Rényi curve, at most 1."""
     usable = np.isfinite(losses)
     orders, losses = orders[usable], losses[usable]
+    exponents = _renyi_exponents(orders, losses, epsilon)
+    return min(1.0, math.exp(min(0.0, float(np.min(exponents, initial=0.0)))))
+
+
+def _renyi_exponents(orders: Floats, losses: Floats, epsilon: float) -> Floats:
+    """Return the logarithm of the delta that each order gives, rounded up."""
     exponents = (orders - 1) * (losses - epsilon + np.log1p(-1 / orders)) - np.log(orders)
     margins = _ULPS * ((orders - 1) * (np.abs(losses) + abs(epsilon) + 1) + np.log(orders) + 1)
-    return min(1.0, math.exp(min(0.0, float(np.min(exponents + margins, initial=0.0)))))
+    return np.asarray(exponents + margins)
 
 
 def gaussian_mu(*, epsilon: float, delta: float) -> float:

@@ -99,6 +99,22 @@ def exp_bounds(exponent: Fraction, *, digits: int = DIGITS) -> tuple[Fraction, F
     return _widen(context.exp(low), context)[0], _widen(context.exp(high), context)[1]
 
 
+def is_at_most_exp(value: Fraction, exponent: Fraction) -> bool:
+    """Return whether ``value <= exp(exponent)``, decided exactly.
+
+    The exponential of a rational other than 0 is irrational (Lindemann), so that enough digits always tell.
+
+    >>> is_at_most_exp(Fraction(3), Fraction(1)), is_at_most_exp(Fraction(1), Fraction(0))
+    (False, True)
+    """
+    digits = DIGITS
+    while True:
+        low, high = exp_bounds(exponent, digits=digits)
+        if value <= low or value > high:
+            return value <= low
+        digits *= 2
+
+
 def log_bounds(value: Fraction, *, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
     """Return rationals (low, high) with ``low <= ln(value) <= high``, for a positive value."""
     if value <= 0:

@@ -12,6 +12,7 @@ import hashlib
 import os
 import threading
 import warnings
+from collections.abc import Iterable
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -45,6 +46,12 @@ class RandomSource(Protocol):
 
 RandomState: TypeAlias = "int | RandomSource | None"
 
+_ZEROS = memoryview(bytes(2**16))
+"""What is encrypted at a time: little enough to stay in the cache."""
+
+_SPARE = 15
+"""How much room beyond its output the cipher asks for: its block size less one."""
+
 
 class _Stream:
     """The key stream of AES-256 in counter mode."""
@@ -56,6 +63,28 @@ class _Stream:
     def take(self, count: int) -> bytes:
         self.used += count
         return self._encryptor.update(bytes(count))
+
+    def words(self, count: int) -> Words:
+        """Return the next ``8 * count`` bytes as words, without a copy."""
+        size = 8 * count
+        self.used += size
+        drawn = np.empty(size + _SPARE, dtype=np.uint8)
+        room = drawn.data
+        for start in range(0, size, len(_ZEROS)):
+            self._encryptor.update_into(_ZEROS[: size - start], room[start:])
+        return drawn[:size].view("<u8")
+
+
+_forks = 0
+"""How often this process is the child of a fork: a number of a process can come again, this does not."""
+
+
+def _count_fork() -> None:
+    global _forks  # noqa: PLW0603  # a fork concerns the whole process
+    _forks += 1
+
+
+getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_count_fork)
 
 
 class SystemRandomSource:
@@ -77,13 +106,14 @@ class SystemRandomSource:
 
     def words(self, count: int) -> Words:
         """Return ``count`` uniform 64-bit words."""
-        return np.frombuffer(self.random_bytes(8 * count), dtype="<u8")
+        return self._stream().words(count)
 
     def _stream(self) -> _Stream:
         stream: _Stream | None = getattr(self._local, "stream", None)
-        if stream is None or stream.used >= self._REKEY_AFTER or self._local.process != os.getpid():
+        here = os.getpid(), _forks
+        if stream is None or stream.used >= self._REKEY_AFTER or self._local.process != here:
             stream = self._local.stream = _Stream(os.urandom(32))
-            self._local.process = os.getpid()
+            self._local.process = here
         return stream
 
 
@@ -105,7 +135,35 @@ class SeededRandomSource:
 
     def words(self, count: int) -> Words:
         """Return the next ``count`` 64-bit words."""
-        return np.frombuffer(self.random_bytes(8 * count), dtype="<u8")
+        return self._stream.words(count)
+
+
+class ListedRandomSource:
+    """Words that are given, in order: for vectors that two implementations are compared on, never for privacy."""
+
+    def __init__(self, words: Iterable[int]) -> None:
+        self._words = np.array([validation.check_count(word, name="each word") for word in words], dtype=np.uint64)
+        self.used = 0
+
+    @property
+    def is_secure(self) -> bool:
+        """Return False."""
+        return False
+
+    def random_bytes(self, count: int) -> bytes:
+        """Return the first ``count`` bytes of the next words."""
+        return self.words((count + 7) // 8).tobytes()[:count]
+
+    def words(self, count: int) -> Words:
+        """Return the next ``count`` words.
+
+        Raises:
+            ParameterError: if there are not as many left.
+        """
+        if self.used + count > self._words.size:
+            raise ParameterError("The list of random words is used up.", fix="list more words.")
+        self.used += count
+        return self._words[self.used - count : self.used]
 
 
 _SYSTEM = SystemRandomSource()
@@ -145,19 +203,46 @@ def bits(source: RandomSource, count: int) -> NDArray[np.bool_]:
     return np.unpackbits(packed, count=count).view(np.bool_)
 
 
+def chances(source: RandomSource, threshold: int | Words, count: int) -> NDArray[np.bool_]:
+    """Return ``count`` coin tosses, each true with probability exactly ``threshold / 2**64``.
+
+    One word decides each toss: it is compared with the integer threshold, of which there may be one for each toss.
+    """
+    words = source.words(count)
+    if isinstance(threshold, int) and threshold >= 2**64:
+        return np.ones(count, dtype=np.bool_)
+    return words < (np.uint64(threshold) if isinstance(threshold, int) else threshold)
+
+
 def integers_below(source: RandomSource, bound: int, count: int) -> NDArray[np.int64]:
-    """Return ``count`` exactly uniform integers in [0, bound), for a bound up to 2**62."""
+    """Return ``count`` exactly uniform integers in [0, bound), for a bound up to 2**62.
+
+    A word times the bound, divided by 2**64; words whose remainder would make some results more likely are drawn
+    anew (after Lemire 2019). So ``floor(bound * u)`` for the uniform number u that the word stands for.
+    """
     if not 1 <= bound <= 2**62:
         raise ParameterError("A bound for random integers must lie in 1 .. 2**62.", fix="use a smaller range.")
-    limit = np.uint64((2**64 // bound) * bound - 1)
+    last, factor = np.uint64(2**64 - 2**64 % bound - 1), np.uint64(bound)
     words = source.words(count)
-    refused = np.flatnonzero(words > limit)
+    refused = np.flatnonzero(words * factor > last)
     if refused.size:
         words = words.copy()
     while refused.size:
         words[refused] = source.words(refused.size)
-        refused = refused[words[refused] > limit]
-    return (words % np.uint64(bound)).astype(np.int64)
+        refused = refused[words[refused] * factor > last]
+    return scaled(words, bound)
+
+
+def scaled(words: Words, bound: int) -> NDArray[np.int64]:
+    """Return ``floor(word * bound / 2**64)`` for words and a bound up to 2**62."""
+    half, mask = np.uint64(32), np.uint64(2**32 - 1)
+    high, low = words >> half, words & mask
+    if bound < 2**32:
+        return np.asarray((high * np.uint64(bound) + (low * np.uint64(bound) >> half)) >> half).astype(np.int64)
+    bound_high, bound_low = np.uint64(bound >> 32), np.uint64(bound & (2**32 - 1))
+    cross, other = low * bound_high, high * bound_low
+    carried = ((low * bound_low >> half) + (cross & mask) + (other & mask)) >> half
+    return np.asarray(high * bound_high + (cross >> half) + (other >> half) + carried).astype(np.int64)
 
 
 def permutation(source: RandomSource, count: int) -> NDArray[np.int64]:

@@ -2,10 +2,11 @@
 
 Numbers: `DiscreteLaplace` and `DiscreteGaussian` for counts, `Laplace`, `Gaussian`, `ApproximateLaplace`, `Staircase`,
 `ClampedLaplace`, `TruncatedLaplace` and `VectorLaplace` for reals. Choices: `Select`. Many yes/no: `SparseVector`.
-One bit: `BinaryRandomizedResponse`. `sensitivity` says how far neighbors can move a query.
+One bit: `BinaryRandomizedResponse`; one of several categories: `transitions`. `sensitivity` says how far neighbors can
+move a query.
 """
 
-from cloister.mechanisms import refused, sensitivity
+from cloister.mechanisms import refused, sensitivity, transitions
 from cloister.mechanisms.approximate_laplace import ApproximateLaplace, approximate_laplace_scale
 from cloister.mechanisms.base import AdditiveNoise, Mechanism, NoisyAnswer, Selection, mechanisms
 from cloister.mechanisms.bounded_laplace import ClampedLaplace, TruncatedLaplace, truncated_laplace_scale
@@ -41,5 +42,6 @@ __all__ = [
     "refused",
     "select",
     "sensitivity",
+    "transitions",
     "truncated_laplace_scale",
 ]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,6 +170,7 @@ class TruncatedLaplace:
     def _draw(self, source: RandomSource, place: int) -> int:
         """Return one step from 0 .. N with weights a**abs(step - place)."""
 
+        @cache
         def power(exponent: int, bits: int) -> Interval:
             return Interval.exp_of_minus(exponent / self.steps_scale, bits)
 

@@ -40,7 +40,7 @@ from cloister.testing.statistics import (
     check_scale,
 )
 
-__all__ = ["Law", "MechanismLaws", "SamplerLaws"]
+__all__ = ["Law", "Laws", "MechanismLaws", "SamplerLaws", "must_refuse", "violated"]
 
 _BAD_LOSSES = (0, -1, math.nan, math.inf, -math.inf, True, "much", None)
 _BAD_VALUES = (math.nan, math.inf, "secret-4711", None)
@@ -65,7 +65,7 @@ class Law:
         self.check()
 
 
-class _Laws(Collection[Law]):
+class Laws(Collection[Law]):
     """Lists the methods named ``law_...`` as laws, less those that do not apply."""
 
     def __iter__(self) -> Iterator[Law]:
@@ -89,7 +89,7 @@ class _Laws(Collection[Law]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MechanismLaws(_Laws):
+class MechanismLaws(Laws):
     """The laws of mechanisms.
 
     Attributes:
@@ -120,35 +120,35 @@ class MechanismLaws(_Laws):
         """It has a guarantee, an event and a release."""
         missing = [part for part in ("guarantee", "event", "release") if not hasattr(self._mechanism(), part)]
         if missing:
-            raise _violated("It is not a mechanism", f"give it {', '.join(missing)}.")
+            raise violated("It is not a mechanism", f"give it {', '.join(missing)}.")
 
     def law_release_carries_guarantee_and_event(self) -> None:
         """A release has the guarantee and the event of its mechanism."""
         mechanism = self._mechanism()
         answer = mechanism.release(self.value)
         if answer.guarantee != mechanism.guarantee or answer.event != mechanism.event:
-            raise _violated("A release does not carry its mechanism's guarantee and event", "pass both on.")
+            raise violated("A release does not carry its mechanism's guarantee and event", "pass both on.")
 
     def law_guarantee_states_the_parameter(self) -> None:
         """The guarantee says the loss that was asked for: never more, nor less by more than rounding."""
         for loss in self.losses:
             asked, stated = exact.number(loss), getattr(self.factory(loss).guarantee, self.parameter)
             if not asked * (1 - _ROUNDING) <= stated <= asked:
-                raise _violated(f"The guarantee does not state the {self.parameter} asked for", "state it exactly.")
+                raise violated(f"The guarantee does not state the {self.parameter} asked for", "state it exactly.")
 
     def law_event_agrees_with_guarantee(self) -> None:
         """The event never loses more than the guarantee admits."""
         for loss in self.losses:
             mechanism = self.factory(loss)
             if not covers(mechanism.guarantee, mechanism.event):
-                raise _violated("The event loses more than the guarantee admits", "calibrate both from one number.")
+                raise violated("The event loses more than the guarantee admits", "calibrate both from one number.")
 
     def law_more_loss_never_more_noise(self) -> None:
         """Standard deviation and margin do not grow with the loss."""
         members = [self.factory(loss) for loss in self.losses]
         for sizes in ([item.standard_deviation for item in members], [item.margin(0.95) for item in members]):
             if sorted(sizes, reverse=True) != sizes:
-                raise _violated("The noise grows with the privacy loss", "divide by the loss, not by its inverse.")
+                raise violated("The noise grows with the privacy loss", "divide by the loss, not by its inverse.")
 
     def law_margin_covers(self) -> None:
         """The margin of error covers the noise as often as it says (a test with a false-alarm rate of 1e-9)."""
@@ -157,7 +157,7 @@ class MechanismLaws(_Laws):
         for confidence in (0.5, 0.95):
             hits = int((errors <= mechanism.margin(confidence) * (1 + 1e-12)).sum())
             if special.bdtr(hits, len(errors), confidence) < FALSE_ALARM:
-                raise _violated(
+                raise violated(
                     f"The margin at confidence {confidence} covers {hits} of {len(errors)} errors only", "widen it."
                 )
 
@@ -176,48 +176,48 @@ class MechanismLaws(_Laws):
                 [mechanism.release(self.value, random_state=seed) for seed in range(_SEEDS)] for _ in range(2)
             )
         if not any(issubclass(item.category, SeededRandomnessWarning) for item in caught):
-            raise _violated("A seed gives no warning", "use random_source(random_state).")
+            raise violated("A seed gives no warning", "use random_source(random_state).")
         if any(item.guarantee.holds or SEEDED_RANDOMNESS not in item.guarantee.caveats for item in first):
-            raise _violated("A seed does not break the guarantee", "add caveats_of(source) to the guarantee.")
+            raise violated("A seed does not break the guarantee", "add caveats_of(source) to the guarantee.")
         if list(map(_told, first)) != list(map(_told, second)):
-            raise _violated("A seed does not give the same answer again", "draw from random_state alone.")
+            raise violated("A seed does not give the same answer again", "draw from random_state alone.")
 
     def law_default_randomness_is_secure(self) -> None:
         """Without a random_state the guarantee holds and answers differ."""
         mechanism = self.factory(self.losses[0])
         answers = [mechanism.release(self.value) for _ in range(_FEW)]
         if not all(answer.guarantee.holds for answer in answers):
-            raise _violated("The default randomness breaks the guarantee", "use the operating system's by default.")
+            raise violated("The default randomness breaks the guarantee", "use the operating system's by default.")
         if len({_told(answer) for answer in answers}) == 1:
-            raise _violated(f"{_FEW} releases are all alike", "draw fresh noise for every release.")
+            raise violated(f"{_FEW} releases are all alike", "draw fresh noise for every release.")
 
     def law_refuses_bad_losses(self) -> None:
         """A loss that is not a positive number is refused with a fix."""
         for loss in _BAD_LOSSES:
-            _must_refuse(partial(self.factory, loss), f"{self.parameter}={loss!r}")
+            must_refuse(partial(self.factory, loss), f"{self.parameter}={loss!r}")
 
     def law_refuses_incomplete_parameters(self) -> None:
         """What only the caller can know has no default."""
         for make in self.incomplete:
-            _must_refuse(make, "an incomplete set of parameters", also=(TypeError,))
+            must_refuse(make, "an incomplete set of parameters", also=(TypeError,))
 
     def law_refuses_bad_values(self) -> None:
         """Values that are not usable are refused, and the message does not quote them."""
         mechanism = self._mechanism()
         for value in self.bad_values:
-            error = _must_refuse(partial(mechanism.release, value), f"the value {value!r}")
+            error = must_refuse(partial(mechanism.release, value), f"the value {value!r}")
             if isinstance(value, str) and value in str(error):
-                raise _violated("An error quotes a private value", "say what is wrong without the value.")
+                raise violated("An error quotes a private value", "say what is wrong without the value.")
 
     def law_answers_survive_json(self) -> None:
         """to_dict is JSON with a version marker; guarantee and event can be read back from it."""
         answer = self._mechanism().release(self.value)
         values = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
         if values != answer.to_dict() or next(iter(values)) != "schema":
-            raise _violated("to_dict is not plain JSON that starts with a schema", "build on Result.to_dict.")
+            raise violated("to_dict is not plain JSON that starts with a schema", "build on Result.to_dict.")
         read = guarantee_from_dict(values["guarantee"]), event_from_dict(values["event"])
         if read != (answer.guarantee, answer.event):
-            raise _violated("The guarantee or the event cannot be read back", "use their to_dict.")
+            raise violated("The guarantee or the event cannot be read back", "use their to_dict.")
 
     def law_true_value_is_not_shown(self) -> None:
         """Neither the mechanism nor its answers show the true value, except by the luck of the noise."""
@@ -229,7 +229,7 @@ class MechanismLaws(_Laws):
             for item in answers
         ]
         if all(shown) or digits in repr(mechanism):
-            raise _violated("The true value shows from outside", "keep it out of fields, repr and to_dict.")
+            raise violated("The true value shows from outside", "keep it out of fields, repr and to_dict.")
 
     def law_vectors_get_independent_noise(self) -> None:
         """Every coordinate has a draw of its own, and the answer has the shape of the value."""
@@ -238,7 +238,7 @@ class MechanismLaws(_Laws):
         value = np.zeros(3 * self.samples, dtype=np.asarray(self.value).dtype)
         noise = np.asarray(self.vector_factory(1, len(value)).release(value).value, dtype=np.float64)
         if noise.shape != value.shape:
-            raise _violated("The answer to a vector has another shape", "release one number per coordinate.")
+            raise violated("The answer to a vector has another shape", "release one number per coordinate.")
         check_independent(noise.reshape(-1, 3))
 
     def _applies(self, name: str) -> bool:
@@ -261,7 +261,7 @@ class MechanismLaws(_Laws):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamplerLaws(_Laws):
+class SamplerLaws(Laws):
     """The laws of noise samplers.
 
     Attributes:
@@ -298,24 +298,26 @@ class SamplerLaws(_Laws):
         scale = self.scales[-1]
         first, second = (np.asarray(self.draw(scale, SeededRandomSource(_SEED), 200)) for _ in range(2))
         if not np.array_equal(first, second):
-            raise _violated("The same source gives other draws", "take all randomness from the source.")
+            raise violated("The same source gives other draws", "take all randomness from the source.")
         if np.array_equal(first, np.asarray(self.draw(scale, random_source(), 200))):
-            raise _violated("Another source gives the same draws", "take all randomness from the source.")
+            raise violated("Another source gives the same draws", "take all randomness from the source.")
 
     def law_draws_as_many_as_asked(self) -> None:
         """Any size works, also none."""
         for size in (0, 1, 7):
             if np.asarray(self.draw(self.scales[0], random_source(), size)).shape != (size,):
-                raise _violated(f"Asked for {size} draws it gives another number", "return an array of that length.")
+                raise violated(f"Asked for {size} draws it gives another number", "return an array of that length.")
 
 
-def _violated(problem: str, fix: str) -> LawViolatedError:
+def violated(problem: str, fix: str) -> LawViolatedError:
+    """Return the error of a law that does not hold."""
     return LawViolatedError(f"{problem}.", fix=fix)
 
 
-def _must_refuse(
+def must_refuse(
     call: Callable[[], Any], what: str, *, also: tuple[type[Exception], ...] = ()
 ) -> CloisterError | Exception:
+    """Return the error with which a call is refused, or raise that it is not refused properly."""
     try:
         call()
     except CloisterError as error:
@@ -324,8 +326,8 @@ def _must_refuse(
         return error
     except Exception as error:
         name = type(error).__name__
-        raise _violated(f"{what} gives a bare {name}", "raise a CloisterError with a fix.") from error
-    raise _violated(f"{what} is accepted", "refuse it with a CloisterError.")
+        raise violated(f"{what} gives a bare {name}", "raise a CloisterError with a fix.") from error
+    raise violated(f"{what} is accepted", "refuse it with a CloisterError.")
 
 
 def _told(answer: Any) -> str:

@@ -7,6 +7,8 @@ import pytest
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import Ledger, open_ledger
+from cloister.accounting.ledger.joined import create_tables, join_ledger
+from tests.support.ledger_host import Host
 
 
 @pytest.fixture
@@ -26,23 +28,39 @@ def postgres_url(postgres_server: str) -> str:
     return postgres_server
 
 
-EVERY = ("memory", "sqlite", pytest.param("postgres", marks=(pytest.mark.postgres, pytest.mark.slow)))
-DURABLE = EVERY[1:]
+SERVER = (pytest.mark.postgres, pytest.mark.slow)
+DURABLE = ("sqlite", pytest.param("postgres", marks=SERVER))
+HOSTS = ("sqlite host", pytest.param("postgres host", marks=SERVER))
 
 
 def _url(request: pytest.FixtureRequest) -> str:
     return "memory:" if request.param == "memory" else request.getfixturevalue(f"{request.param}_url")
 
 
-@pytest.fixture(params=EVERY)
+@pytest.fixture(params=("memory", *DURABLE, *HOSTS))
 def ledger(request: pytest.FixtureRequest) -> Iterator[Ledger]:
-    with open_ledger(_url(request)) as opened:
-        yield opened
+    if request.param in ("sqlite host", "postgres host"):
+        with Host(request.getfixturevalue(f"{request.param.split()[0]}_url")) as host:
+            host.begin()
+            create_tables(host.connection, dialect=host.dialect)
+            yield join_ledger(host.connection, dialect=host.dialect)
+            host.roll_back()
+    else:
+        with open_ledger(_url(request)) as opened:
+            yield opened
 
 
 @pytest.fixture(params=DURABLE)
 def durable_url(request: pytest.FixtureRequest) -> str:
     return _url(request)
+
+
+@pytest.fixture(params=HOSTS)
+def host(request: pytest.FixtureRequest) -> Iterator[Host]:
+    """A host with a table of its own, and a hospital with a budget of 1 in the ledger next to it."""
+    with Host(request.getfixturevalue(f"{request.param.split()[0]}_url")) as made:
+        made.set_up()
+        yield made
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What every ledger does, on memory, SQLite and PostgreSQL."""
+"""What every ledger does, on memory, SQLite and PostgreSQL, alone or joined to the transaction of a host."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_new_account_has_everything_left(hospital: Ledger) -> None:
 
 def test_it_is_a_ledger(ledger: Ledger) -> None:
     assert isinstance(ledger, Ledger)
-    assert repr(ledger).startswith("open_ledger(")
+    assert repr(ledger).startswith(("open_ledger(", "join_ledger("))
     assert ledger.accounts() == ()
     ledger.verify()
 

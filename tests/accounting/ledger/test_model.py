@@ -123,4 +123,4 @@ class LedgerMachine(RuleBasedStateMachine):
 
 @pytest.mark.slow
 class TestLedgerMachine(LedgerMachine.TestCase):  # type: ignore[name-defined, misc]
-    settings = settings(max_examples=25, stateful_step_count=25)
+    settings = settings(max_examples=12, stateful_step_count=25)

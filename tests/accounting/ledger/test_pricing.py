@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ from cloister.errors import (
     ParameterTypeError,
 )
 from cloister.mechanisms import DiscreteGaussian, Gaussian, Laplace
+from cloister.mechanisms.allowance import Allowance
 
 GAUSSIAN = GaussianEvent(squared_multiplier=100)  # (1, 1e-6)-private with a wide margin
 
@@ -151,3 +153,15 @@ def test_a_spend_takes_a_cost_or_a_guarantee(ledger: Ledger) -> None:
     for both in ({}, {"cost": Budget(epsilon=1), "guarantee": PureDP(epsilon=1, unit="patient")}):
         with pytest.raises(ParameterError, match="guarantee=mechanism.guarantee"):
             ledger.spend("epsilon", **both)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), 1, 10])
+@pytest.mark.parametrize("digits", [6, 9])
+def test_the_largest_rho_of_a_guarantee_is_covered_by_it(epsilon: Fraction, digits: int) -> None:
+    allowance = Allowance(total_epsilon=Fraction(epsilon), total_delta=Fraction(1, 10**digits))
+    with open_ledger("memory:") as ledger:
+        ledger.open_account("people", budget=Budget(epsilon=100, delta=Fraction(1, 2)))
+        ledger.spend("people", guarantee=allowance.guarantee(), event=ZeroConcentratedEvent(rho=allowance.rho))
+        assert ledger.spent("people").amount == epsilon
+        with pytest.raises(AccountingError, match="takes more"):
+            ledger.spend("people", guarantee=allowance.guarantee(), event=ZeroConcentratedEvent(rho=allowance.rho * 2))

@@ -47,7 +47,7 @@ class Pile(NamedTuple):
 def laplace_pile(pair: LaplaceLike, *, count: int, width: float) -> Pile:
     """Return the loss of a Laplace-like release on a grid."""
     losses, probabilities = atoms(pair)
-    return _split(losses, probabilities, count=count, width=width)
+    return split(losses, probabilities, count=count, width=width)
 
 
 def gaussian_pile(mu: float, *, width: float, log_tail: float) -> tuple[Pile, float]:
@@ -67,7 +67,7 @@ def gaussian_pile(mu: float, *, width: float, log_tail: float) -> tuple[Pile, fl
     shares = np.tile(weights / 2, cells) / cells
     losses = (np.arange(low, high)[:, None] + inside) * width
     density = np.exp(-(((losses - mu * mu / 2) / mu) ** 2) / 2) / (mu * math.sqrt(2 * math.pi))
-    pile = _split(losses.ravel(), (density * shares * width).ravel(), count=1, width=width)
+    pile = split(losses.ravel(), (density * shares * width).ravel(), count=1, width=width)
     below = math.exp(-72)
     pile.probabilities[0] += below
     return pile, math.exp(log_tail)
@@ -137,7 +137,8 @@ def too_fine() -> AccountingError:
     )
 
 
-def _split(losses: Floats, probabilities: Floats, *, count: int, width: float) -> Pile:
+def split(losses: Floats, probabilities: Floats, *, count: int, width: float) -> Pile:
+    """Return losses with their probabilities on a grid, each split between its neighbors."""
     cells = np.floor(losses / width).astype(np.int64)
     inside = np.clip(losses - cells * width, 0.0, width)
     up = probabilities * (np.expm1(-inside) / math.expm1(-width))

@@ -1,9 +1,11 @@
-"""Composition of privacy loss distributions, for Laplace-like and Gaussian releases in any mixture.
+"""Composition of privacy loss distributions, for Laplace-like and Gaussian releases in any mixture, sampled or not.
 
 Every event is replaced by its dominating pair (`losses`), put on a common grid (`grid`), and the distribution of the
 total loss is found by Fourier transform. Each step rounds towards a larger loss: see the modules for the reasons.
 Workloads with more than `MOST_GROUPS` different events are first thinned out: epsilons are rounded up to the next of a
-few values, less than a hundredth apart for most workloads. All Gaussian events together are one.
+few values, less than a hundredth apart for most workloads. All Gaussian events together are one. Gaussian noise on a
+Poisson sample (`sampled`) loses differently when a unit is removed than when one is added: both are composed, each with
+all other events, and the larger answer counts.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from cloister.accounting.accountants.grid import (
     too_fine,
 )
 from cloister.accounting.accountants.losses import LaplaceLike, laplace_like
+from cloister.accounting.accountants.sampled import SampledGaussian, sampled_gaussian, sampled_pile
 from cloister.accounting.conversions import delta_too_small
 from cloister.accounting.events import Event
 from cloister.accounting.sums import sum_above
@@ -48,6 +51,8 @@ _REACH = 11.0
 _SMALLEST_LOSS = 1e-50
 _TYPICAL_DELTA = 1e-6
 _FINE, _COARSE = 1e-4, 1e-3
+_LONGEST, _MOST_CELLS = 24.0, 2**18
+"""A sampled loss reaches so many deviations at most, and is spread over so many cells at most."""
 
 Floats = NDArray[np.float64]
 
@@ -57,22 +62,31 @@ class _Workload(NamedTuple):
     mu: float
     unbounded: Fraction
     slack: Fraction
+    sampled: dict[SampledGaussian, int]
 
     @property
     def is_empty(self) -> bool:
         """Return whether nothing can be lost."""
-        return not self.pairs and self.mu == 0
+        return not self.pairs and self.mu == 0 and not self.sampled
+
+    @property
+    def directions(self) -> tuple[bool, ...]:
+        """Return the neighbors to look at: a unit removed, and one added where that is not the same."""
+        return (True, False) if self.sampled else (True,)
 
     def most(self) -> float:
         """Return the largest loss of the Laplace-like events together."""
         return math.fsum(count * pair.epsilon for pair, count in self.pairs.items()) * (1 + 1e-15)
 
     def sizes(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return counts, epsilons, and roughly the means and variances of the losses; the Gaussian, if any, is last."""
+        """Return counts, epsilons, and roughly the means and variances of the losses: Laplace, sampled, Gaussian."""
         epsilons = np.array([pair.epsilon for pair in self.pairs])
-        counts = np.array([float(count) for count in self.pairs.values()])
+        counts = np.array([float(count) for count in (*self.pairs.values(), *self.sampled.values())])
         means = epsilons * np.tanh(epsilons / 2)
         variances = (epsilons / np.cosh(np.minimum(epsilons, 600) / 2)) ** 2
+        spreads = np.array([pair.variance() for pair in self.sampled])
+        epsilons = np.append(epsilons, np.sqrt(spreads))
+        means, variances = np.append(means, spreads / 2), np.append(variances, spreads)
         if self.mu == 0:
             return counts, epsilons, means, variances
         square = self.mu**2
@@ -154,8 +168,8 @@ class NumericalAccountant:
     name = "numerical"
 
     def supports(self, event: Event) -> bool:
-        """Return whether the event is Laplace-like or Gaussian."""
-        return has_approx_loss(event) or squared_mu(event) is not None
+        """Return whether the event is Laplace-like, Gaussian, or Gaussian on a sample."""
+        return has_approx_loss(event) or squared_mu(event) is not None or sampled_gaussian(event) is not None
 
     def epsilon(self, events: Events, *, delta: object) -> Fraction:
         """Return epsilon at a delta of at least 1e-100."""
@@ -168,8 +182,8 @@ class NumericalAccountant:
             raise delta_too_small(workload.unbounded + Fraction(_SMALLEST_DELTA))
         if workload.is_empty:
             return Fraction(0)
-        curve = _curve(workload, tail=_NEGLIGIBLE * left)
-        found = curve.epsilon_at(left - curve.unbounded)
+        curves = [_curve(workload, tail=_NEGLIGIBLE * left, removed=removed) for removed in workload.directions]
+        found = max(curve.epsilon_at(left - curve.unbounded) for curve in curves)
         return exact.upper(found) + workload.slack if found else workload.slack
 
     def delta(self, events: Events, *, epsilon: object) -> Fraction:
@@ -177,17 +191,22 @@ class NumericalAccountant:
         wanted = validation.check_epsilon(epsilon, allow_zero=True)
         workload = _workload(supported(self, events))
         start = exact.float_below(max(Fraction(0), wanted - workload.slack))
-        if workload.is_empty or (workload.mu == 0 and start >= workload.most()):
+        bounded = workload.mu == 0 and not workload.sampled
+        if workload.is_empty or (bounded and start >= workload.most()):
             return min(Fraction(1), workload.unbounded)
-        curve = _curve(workload, tail=_SMALLEST_DELTA)
-        found = curve.delta_at(start) + curve.unbounded
+        curves = [_curve(workload, tail=_SMALLEST_DELTA, removed=removed) for removed in workload.directions]
+        found = max(curve.delta_at(start) + curve.unbounded for curve in curves)
         return min(Fraction(1), exact.upper(found) * (1 + workload.slack) + workload.unbounded)
 
 
 def _workload(counts: Mapping[Event, int]) -> _Workload:
     pairs: dict[LaplaceLike, int] = {}
+    sampled: dict[SampledGaussian, int] = {}
     unbounded: list[Fraction] = []
     for event, count in counts.items():
+        noise = sampled_gaussian(event)
+        if noise is not None:
+            sampled[noise] = sampled.get(noise, 0) + count
         if not has_approx_loss(event):
             continue
         pair, chance = laplace_like(event)
@@ -196,17 +215,17 @@ def _workload(counts: Mapping[Event, int]) -> _Workload:
         if pair.epsilon:
             pair = pair._replace(epsilon=max(pair.epsilon, _SMALLEST_LOSS))
             pairs[pair] = pairs.get(pair, 0) + count
-    if sum(pairs.values()) > _MOST_EVENTS:
+    if sum(pairs.values()) + sum(sampled.values()) > _MOST_EVENTS or len(sampled) > MOST_GROUPS:
         raise too_fine()
     mu = combined_mu(counts)
     mu = max(mu, _SMALLEST_LOSS) if mu else mu
     if len(pairs) > MOST_GROUPS:
-        return _Workload(_thinned(pairs), mu, sum_above(unbounded), lattice_slack(counts))
+        return _Workload(_thinned(pairs), mu, sum_above(unbounded), lattice_slack(counts), sampled)
     fine: dict[LaplaceLike, int] = {}
     for pair, count in pairs.items():
         near = pair.with_steps_near(_FINEST_STEPS)
         fine[near] = fine.get(near, 0) + count
-    return _Workload(fine, mu, sum_above(unbounded), lattice_slack(counts))
+    return _Workload(fine, mu, sum_above(unbounded), lattice_slack(counts), sampled)
 
 
 def _thinned(pairs: Mapping[LaplaceLike, int]) -> dict[LaplaceLike, int]:
@@ -232,13 +251,17 @@ def _thinned(pairs: Mapping[LaplaceLike, int]) -> dict[LaplaceLike, int]:
     return {LaplaceLike(epsilon, kind): total for epsilon, kind, total in rows}
 
 
-def _curve(workload: _Workload, *, tail: float) -> _Curve:
+def _curve(workload: _Workload, *, tail: float, removed: bool) -> _Curve:
     width = _width(workload)
     piles = [laplace_pile(pair, count=count, width=width) for pair, count in workload.pairs.items()]
     unbounded = 0.0
     if workload.mu:
         pile, unbounded = gaussian_pile(max(workload.mu, width / 1000), width=width, log_tail=math.log(tail))
         piles.append(pile)
+    for pair, count in workload.sampled.items():
+        pile, above = sampled_pile(pair, removed=removed, count=count, width=width, log_tail=math.log(tail))
+        piles.append(pile)
+        unbounded += above
     counts, _, means, _ = workload.sizes()
     spread = math.sqrt(2 * float(counts @ means))
     tilts = np.geomspace(1e-3, 1e4, 141) / spread
@@ -256,15 +279,20 @@ def _width(workload: _Workload) -> float:
     allowed = (_FINE if len(counts) <= 8 else _COARSE) * (mean + deviations * math.sqrt(variance))
     # Splitting moves the sum by less than one width per event, which matters where events are few.
     reach = workload.most() + workload.mu**2 / 2 + 2 * deviations * workload.mu
+    for pair, count in workload.sampled.items():
+        reach += count * pair.variance() / 2 + 2 * deviations * math.sqrt(count * pair.variance())
     width = min(float(epsilons.max()), reach / _FEWEST_CELLS)
-    while True:
+    least = max((pair.mu * (pair.mu / 2 + _LONGEST) for pair in workload.sampled), default=0.0) / _MOST_CELLS
+    while width > least:
         added = float(counts @ np.minimum(epsilons * width, width * width / 4))
         if added / 2 + deviations * (math.sqrt(variance + added) - math.sqrt(variance)) <= allowed:
             break
         width /= 1.2
     main = int(np.argmax(counts * epsilons**2))
+    if len(workload.pairs) <= main < len(workload.pairs) + len(workload.sampled):
+        return max(width, least)
     parts = math.ceil(float(epsilons[main]) / width)
-    steps = [pair.steps for pair in workload.pairs] + [1]
+    steps = [pair.steps for pair in workload.pairs] + [1] * (len(workload.sampled) + 1)
     if steps[main] < parts:
         parts = -(-parts // steps[main]) * steps[main]
     return float(epsilons[main]) / parts

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
-
 from cloister.accounting.accountants.base import Events, approx_loss, has_approx_loss, supported
-from cloister.accounting.conversions import renyi_to_delta, zero_concentrated_to_approx
+from cloister.accounting.conversions import zero_concentrated_to_approx, zero_concentrated_to_delta
 from cloister.accounting.events import DiscreteGaussianEvent, Event, GaussianEvent, ZeroConcentratedEvent
 from cloister.accounting.sums import sum_above
-from cloister.core import exact, validation
+from cloister.core import validation
 from cloister.core.guarantees import ZeroConcentratedDP
 from cloister.errors import ParameterError
 
@@ -55,10 +53,7 @@ class ZeroConcentratedAccountant:
         """Return delta at an epsilon, by the optimal conversion."""
         wanted = validation.check_epsilon(epsilon, allow_zero=True)
         total = self.rho(events)
-        rho = exact.float_above(total.rho)
-        orders = 1 + np.geomspace(1e-6, 1e9, 6001)
-        found = renyi_to_delta(orders, orders * rho, epsilon=exact.float_below(wanted)) if rho else 0.0
-        return min(Fraction(1), total.delta + exact.upper(found)) if found else total.delta
+        return min(Fraction(1), total.delta + zero_concentrated_to_delta(total.rho, epsilon=wanted))
 
 
 def has_zero_concentrated_loss(event: Event) -> bool:

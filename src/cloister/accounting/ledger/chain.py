@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,16 +10,12 @@ from typing import Any
 
 from cloister.accounting.ledger.state import Share, State
 from cloister.accounting.ledger.values import Account, Entry, EntryKind
+from cloister.core.chain import GENESIS, canonical, digest
 from cloister.errors import LedgerDamagedError, ParameterError
 
+__all__ = ["COLUMNS", "FORMAT", "GENESIS", "Record", "canonical", "damaged", "reading", "state_text"]
+
 FORMAT = "cloister.ledger/1"
-GENESIS = "0" * 64
-"""What stands for the entry before the first one."""
-
-
-def canonical(value: object) -> str:
-    """Return the one text of a JSON value that is hashed: sorted names, no spaces, ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +40,7 @@ class Record:
     def computed_digest(self) -> str:
         """Return SHA-256 over everything but the digest."""
         hashed = [value for name, value in self._values().items() if name != "digest"]
-        return hashlib.sha256(canonical([FORMAT, *hashed]).encode()).hexdigest()
+        return digest([FORMAT, *hashed])
 
     def row(self) -> tuple[Any, ...]:
         """Return the values in the order of the columns."""

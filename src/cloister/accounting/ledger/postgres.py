@@ -10,17 +10,15 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from cloister.accounting.ledger.database import Database, Session
+from cloister.accounting.ledger.database import Database, PooledDatabase, Session, check_version
 from cloister.errors import (
     LedgerDamagedError,
     LedgerError,
     LedgerUnreachableError,
-    LedgerVersionError,
     MissingExtraError,
     ParameterError,
 )
 
-VERSION = 1
 CREATION_LOCK = 0x636C6F69737465
 OPENING_LOCK = CREATION_LOCK + 1
 PATIENCE = 120
@@ -68,28 +66,12 @@ SELECT t.tgname FROM pg_catalog.pg_trigger t
 """
 
 
-class PostgresDatabase(Database):
-    """A ledger in a PostgreSQL database."""
+class PostgresDialect(Database):
+    """What all ledgers in PostgreSQL have in common."""
 
-    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    begin_writing = (
-        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
-        f"SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '{PATIENCE}s'"
-    )
-
-    def __init__(self, url: str, *, create: bool) -> None:
-        self._psycopg = _driver()
-        super().__init__(_without_secrets(url), driver_errors=(self._psycopg.Error,))
-        self._url = url
-        self._options = self._connection_options()
-        if create:
-            self._create()
-        try:
-            with self.reading() as session:
-                self._check_format(session)
-        except LedgerError:
-            self.close()
-            raise
+    def __init__(self, name: str) -> None:
+        self._psycopg = driver()
+        super().__init__(name, driver_errors=(self._psycopg.Error,))
 
     def translate(self, statement: str) -> str:
         """Return a statement with the driver's placeholders."""
@@ -105,6 +87,65 @@ class PostgresDatabase(Database):
             raise LedgerDamagedError(
                 f"The tables of the ledger {self.name} were changed: its triggers no longer keep entries from edits."
             )
+
+    def is_there(self, session: Session) -> bool:
+        """Return whether there is a ledger, of a version that is known."""
+        if not _exists(session):
+            return False
+        check_version(self.name, session.rows("SELECT version FROM cloister_ledger.format"))
+        return True
+
+    def create(self) -> None:
+        """Make the tables, unless they are there."""
+        with self.reading() as session:
+            if _exists(session):
+                return
+        with self.writing() as session:
+            session.rows("SELECT pg_advisory_xact_lock(?)", CREATION_LOCK)
+            if not _exists(session):
+                session.rows(_TABLES)
+
+    def _explained(self, error: Exception) -> LedgerError:
+        errors = self._psycopg.errors
+        if isinstance(error, errors.LockNotAvailable):
+            return LedgerUnreachableError(
+                f"The ledger {self.name} is held by another writer for too long.", fix="try again later."
+            )
+        if isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction):
+            return LedgerError(
+                f"The ledger {self.name} may not be used like this: {_reason(error)}.",
+                fix="ask the owner of the database for the right to read and write the schema cloister_ledger.",
+            )
+        if isinstance(error, self._psycopg.OperationalError):
+            return LedgerUnreachableError(
+                f"The ledger {self.name} does not answer.",
+                fix="check address, user, password and that the server runs; "
+                "a spend that was under way may have been recorded, so look before repeating it.",
+            )
+        return LedgerDamagedError(f"The ledger {self.name} is damaged: {_reason(error)}.")
+
+
+class PostgresDatabase(PostgresDialect, PooledDatabase):
+    """A ledger in a PostgreSQL database."""
+
+    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    begin_writing = (
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
+        f"SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '{PATIENCE}s'"
+    )
+
+    def __init__(self, url: str, *, create: bool) -> None:
+        super().__init__(_without_secrets(url))
+        self._url = url
+        self._options = self._connection_options()
+        if create:
+            self.create()
+        try:
+            with self.reading() as session:
+                self._check_there(session)
+        except LedgerError:
+            self.close()
+            raise
 
     def _connection_options(self) -> dict[str, Any]:
         try:
@@ -129,45 +170,10 @@ class PostgresDatabase(Database):
     def _is_stale(self, error: Exception) -> bool:
         return isinstance(error, self._psycopg.OperationalError)
 
-    def _explained(self, error: Exception) -> LedgerError:
-        errors = self._psycopg.errors
-        if isinstance(error, errors.LockNotAvailable):
-            return LedgerUnreachableError(
-                f"The ledger {self.name} is held by another writer for too long.", fix="try again later."
-            )
-        if isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction):
-            return LedgerError(
-                f"The ledger {self.name} may not be used like this: {_reason(error)}.",
-                fix="ask the owner of the database for the right to read and write the schema cloister_ledger.",
-            )
-        if isinstance(error, self._psycopg.OperationalError):
-            return LedgerUnreachableError(
-                f"The ledger {self.name} does not answer.",
-                fix="check address, user, password and that the server runs; "
-                "a spend that was under way may have been recorded, so look before repeating it.",
-            )
-        return LedgerDamagedError(f"The ledger {self.name} is damaged: {_reason(error)}.")
-
-    def _create(self) -> None:
-        with self.reading() as session:
-            if _exists(session):
-                return
-        with self.writing() as session:
-            session.rows("SELECT pg_advisory_xact_lock(?)", CREATION_LOCK)
-            if not _exists(session):
-                session.rows(_TABLES)
-
-    def _check_format(self, session: Session) -> None:
-        if not _exists(session):
+    def _check_there(self, session: Session) -> None:
+        if not self.is_there(session):
             raise LedgerUnreachableError(
                 f"There is no ledger in {self.name}.", fix="check the address, or open it with create=True."
-            )
-        versions = session.rows("SELECT version FROM cloister_ledger.format")
-        if versions != [(VERSION,)]:
-            found = ", ".join(str(version) for (version,) in versions) or "unknown"
-            raise LedgerVersionError(
-                f"The ledger {self.name} has format {found}, this cloister knows format {VERSION}.",
-                fix="use the cloister that wrote it, or a newer one.",
             )
 
 
@@ -176,7 +182,8 @@ def _translate(statement: str) -> str:
     return statement.replace("?", "%s")
 
 
-def _driver() -> Any:  # the module psycopg
+def driver() -> Any:  # the module psycopg
+    """Return the driver, or say how to get it."""
     try:
         import psycopg
     except ImportError:

@@ -31,7 +31,7 @@ class SqlLedger:
         return self._database.name
 
     def __repr__(self) -> str:
-        return f'open_ledger("{self.url}")'
+        return f'{self._database.opener}("{self.url}")'
 
     def open_account(
         self, dataset: str, *, budget: Budget, unit: str = "row", adjacency: Adjacency = Adjacency.ADD_REMOVE
@@ -149,6 +149,7 @@ class SqlLedger:
         """Recompute every chain; ``heads`` are digests noted earlier, which must still be part of their chains."""
         noted = {checks.check_name(dataset, name="dataset"): head for dataset, head in (heads or {}).items()}
         with self._database.reading() as session:
+            session.lock_heads()
             known = rows.datasets(session)
             for dataset in sorted({*known, *rows.datasets_with_entries(session), *noted}):
                 replay = Replay(dataset, noted_head=noted.get(dataset, GENESIS))
@@ -159,7 +160,7 @@ class SqlLedger:
             self._database.check_storage(session)
 
     def close(self) -> None:
-        """Close all connections; nothing is lost."""
+        """Close what was opened for the ledger; nothing is lost."""
         self._database.close()
 
     def __enter__(self) -> Self:

@@ -147,9 +147,10 @@ class LocalDP(Guarantee):
         return {"epsilon": self.epsilon}
 
     def _promise(self) -> str:
+        sent = self.unit if self.unit == "report" else f"set of reports of one {self.unit}"
         return (
             "Values were changed at random before anyone received them: any two true values give each possible "
-            f"{self.unit} with probabilities within a factor of {_factor(self.epsilon)} "
+            f"{sent} with probabilities within a factor of {_factor(self.epsilon)} "
             f"(epsilon = {plain(self.epsilon)})."
         )
 

@@ -1,0 +1,1 @@
+"""Safe recipes for secrets: keys that wrap keys, sealed payloads and sealed files."""

@@ -1,0 +1,166 @@
+"""What a fit may spend, and the noise that its parts buy.
+
+Estimators count what one row may change when it is added or removed. Whoever is protected may change more: a person
+with at most m rows changes m of them, and a replaced row is one removed and one added. By group privacy, a mechanism
+that is (epsilon/r, delta/(1 + e + ... + e^(r-1)))-private for one row, e being exp(epsilon/r), is
+(epsilon, delta)-private for r rows; `Allowance.epsilon` and `Allowance.delta` are those for one row.
+
+Without delta every part is paid in epsilon, and shares add up. With delta, Gaussian parts are accounted together: noise
+with multipliers m_i is as private as one release with 1/m**2 = sum 1/m_i**2, so a share w has multiplier m / sqrt(w).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from cloister.accounting.conversions import zero_concentrated_to_epsilon
+from cloister.accounting.events import ApproxEvent, Event, PureEvent, SequenceEvent
+from cloister.accounting.gaussian import gaussian_multiplier
+from cloister.core import exact, validation
+from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, PureDP
+from cloister.errors import ParameterError
+from cloister.mechanisms.step_noise import GaussianSteps, LaplaceSteps
+
+__all__ = ["Allowance", "Step", "StepNoise"]
+
+StepNoise = LaplaceSteps | GaussianSteps
+
+_SLACK = Fraction(1, 10**15)
+_SMALLEST = Fraction(1, 10**9)
+_FINE = 2**40
+_HALVINGS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One part of a fit: what it is for, and what it is for the accountants."""
+
+    label: str
+    event: Event
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values."""
+        return {"label": self.label, "event": self.event.to_dict()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """An exact (epsilon, delta) for the protected unit, and what that leaves for one added or removed row.
+
+    Where the unit is a person, all of their rows are added or removed, which is the relation "user".
+
+    >>> allowance = Allowance(total_epsilon=1, adjacency="replace")
+    >>> allowance.epsilon, allowance.guarantee().brief()
+    (Fraction(1, 2), 'epsilon = 1 per row')
+    """
+
+    total_epsilon: Fraction
+    total_delta: Fraction = Fraction(0)
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    unit: str = "row"
+    max_rows_per_unit: int = 1
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "total_epsilon", validation.check_epsilon(self.total_epsilon))
+        set_(self, "total_delta", validation.check_delta(self.total_delta))
+        set_(self, "adjacency", Adjacency(self.adjacency))
+        if self.unit != "row" and self.adjacency is Adjacency.ADD_REMOVE:
+            set_(self, "adjacency", Adjacency.USER)
+        known = (Adjacency.ADD_REMOVE, Adjacency.REPLACE) if self.unit == "row" else (Adjacency.USER,)
+        if self.adjacency not in known:
+            raise _unknown(self.adjacency, is_person=self.unit != "row")
+        most = validation.check_count(self.max_rows_per_unit, name="max_rows_per_unit", at_least=1)
+        set_(self, "max_rows_per_unit", most)
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows neighbors differ in, each added or removed."""
+        return self.max_rows_per_unit * (2 if self.adjacency is Adjacency.REPLACE else 1)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Return the epsilon for one row."""
+        return self.total_epsilon / self.rows
+
+    @cached_property
+    def delta(self) -> Fraction:
+        """Return the delta for one row, rounded down."""
+        if self.rows == 1 or not self.total_delta:
+            return self.total_delta
+        factor = sum(exact.exp_bounds(place * self.epsilon)[1] for place in range(self.rows))
+        return self.total_delta / factor
+
+    @property
+    def is_pure(self) -> bool:
+        """Return whether there is no delta."""
+        return self.total_delta == 0
+
+    @cached_property
+    def squared_multiplier(self) -> Fraction:
+        """Return the square of sigma over sensitivity of one Gaussian release that takes everything, rounded up."""
+        if self.epsilon < _SMALLEST:
+            raise ParameterError("epsilon is too small for Gaussian noise.", fix="use epsilon of at least 1e-9.")
+        squared = gaussian_multiplier(self.epsilon - _SLACK, self.delta) ** 2
+        return Fraction(math.ceil(squared * _FINE), _FINE)
+
+    @cached_property
+    def rho(self) -> Fraction:
+        """Return the largest rho that implies (epsilon, delta) for the protected unit, rounded down."""
+        if self.is_pure:
+            raise ParameterError("Without a delta there is no rho.", fix="give a delta, such as delta=1e-6.")
+        low, high = Fraction(0), self.total_epsilon
+        for _ in range(_HALVINGS):
+            middle = Fraction(math.floor((low + high) / 2 * _FINE * _FINE), _FINE * _FINE)
+            holds = zero_concentrated_to_epsilon(middle, delta=self.total_delta) <= self.total_epsilon
+            low, high = (middle, high) if holds else (low, middle)
+        if not low:
+            raise ParameterError("epsilon is too small for Gaussian noise.", fix="use epsilon of at least 1e-9.")
+        return low
+
+    # What shares buy -------------------------------------------------------------------------------------------------
+
+    def laplace(self, share: Fraction, *, sensitivity: int) -> LaplaceSteps:
+        """Return the noise that a share of epsilon buys for whole numbers of which a row moves so much in L1."""
+        return LaplaceSteps(sensitivity, self.epsilon * share)
+
+    def gaussian(self, share: Fraction, *, squared_sensitivity: int) -> GaussianSteps:
+        """Return the noise that a share buys for whole numbers of which a row moves so much in squared L2."""
+        return GaussianSteps.dominating(squared_sensitivity, self.squared_multiplier / share)
+
+    def noise(self, share: Fraction, *, sensitivity: int, squared_sensitivity: int) -> StepNoise:
+        """Return Laplace noise without a delta, Gaussian with one."""
+        if self.is_pure:
+            return self.laplace(share, sensitivity=sensitivity)
+        return self.gaussian(share, squared_sensitivity=squared_sensitivity)
+
+    # What it amounts to ----------------------------------------------------------------------------------------------
+
+    def event(self, steps: tuple[Step, ...]) -> Event:
+        """Return what the steps together are for the accountants of the protected unit."""
+        if self.rows == 1:
+            return SequenceEvent(events=tuple(step.event for step in steps))
+        if self.is_pure:
+            return PureEvent(epsilon=self.total_epsilon)
+        return ApproxEvent(epsilon=self.total_epsilon, delta=self.total_delta)
+
+    def guarantee(self, *, assumptions: tuple[str, ...] = (), free: bool = False) -> DifferentialPrivacy:
+        """Return what a model promises; one that is ``free`` does not look at the rows."""
+        common: dict[str, Any] = {"adjacency": self.adjacency, "unit": self.unit, "assumptions": assumptions}
+        if free:
+            return PureDP(epsilon=Fraction(0), **common)
+        if self.is_pure:
+            return PureDP(epsilon=self.total_epsilon, **common)
+        return ApproxDP(epsilon=self.total_epsilon, delta=self.total_delta, **common)
+
+
+def _unknown(adjacency: Adjacency, *, is_person: bool) -> ParameterError:
+    if is_person:
+        return ParameterError(
+            "Persons come and go with all their rows; they are not replaced.", fix='use adjacency="add_remove".'
+        )
+    return ParameterError(f'The neighbor relation "{adjacency}" is not known here.', fix="use add_remove or replace.")

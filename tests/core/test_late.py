@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from cloister.core._late import late_module
+
+
+def test_a_module_is_loaded_at_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    module = late_module("colorsys")
+    assert "colorsys" not in sys.modules
+    assert repr(module) == "<module 'colorsys', loaded when it is used>"
+    assert module.rgb_to_hls(0.0, 0.0, 0.0) == (0.0, 0.0, 0.0)
+    assert late_module("colorsys") is sys.modules["colorsys"]
+    with pytest.raises(AttributeError):
+        _ = module.nothing
