@@ -108,6 +108,15 @@ def test_suppression_may_satisfy_what_the_whole_table_does_not() -> None:
     assert release.suppressed == 4
 
 
+def test_suppressing_everything_is_never_the_best_release() -> None:
+    """By discernibility, suppressing all five rows costs as much as one class of them."""
+    schema = Schema([Column(name="c", role="quasi", kind="nominal", hierarchy=Hierarchy.from_levels({0: [], 1: []}))])
+    table = cl.open_table(pa.table({"c": [0, 0, 0, 0, 1]}), schema=schema)
+    models = [cl.KAnonymity(k=5)]
+    release = cl.anonymize(table, models=models, algorithm="optimal", loss="discernibility", suppression_limit=1)
+    assert release.suppressed == 0
+
+
 def test_models_that_fail_within_the_limit_are_named() -> None:
     table = people(disease=["flu"] * 13 + ["cold"] * 11, age=[30] * 24, city=["ulm"] * 24)
     model = cl.LDiversity("disease", l=2, kind="frequency")

@@ -14,9 +14,9 @@ from cloister.errors import CloisterError, UnsatisfiableError
 from tests.support.random_releases import CELL, Case, cases, ways
 from tests.support.released_rows import RowChecker, classes_of_rows, is_part, is_truthful, plain_text
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
 WAYS = ways()
-EXAMPLES = 14
+EXAMPLES = 8
 
 
 def released(case: Case, order: list[int] | None = None) -> Release:

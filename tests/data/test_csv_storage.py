@@ -60,7 +60,7 @@ def test_cells_that_do_not_fit_are_missing(tmp_path: Path, storage: str, cells: 
     assert read(tmp_path, storage, *cells) == expected
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     storage=st.sampled_from(list(StorageType)),
     cell=st.text(st.characters(codec="utf-8", exclude_characters='";\r\n\0'), max_size=12)

@@ -79,7 +79,7 @@ schemas = st.lists(odd_texts.filter(bool), min_size=1, max_size=4, unique=True).
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(schemas)
 def test_a_schema_survives_its_file(schema: Schema) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,7 @@ import pytest
 
 from cloister.core.random import SeededRandomSource
 from cloister.data.engines import csv_errors, files
-from cloister.data.measures import Sum
+from cloister.data.measures import CountPresent, Sum
 from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
@@ -456,3 +456,15 @@ def test_a_relative_path_that_looks_like_an_address_is_a_path(tmp_path: Path, mo
     local.parent.mkdir(parents=True)
     local.write_text("v\n7\n")
     assert open_table(local).to_arrow().to_pydict() == {"v": [7]}
+
+
+def test_nan_in_a_parquet_file_is_missing_whatever_its_statistics_say(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"x": [1.5, math.nan, 2.5, -1.0], "group": ["a", "a", "b", "b"]}), path)
+    table = open_table(path)
+    assert table.to_arrow().column("x").to_pylist() == [1.5, None, 2.5, -1.0]
+    counted = table.frequencies(["group"], measures={"sum": Sum("x", bounds=(-10, 10)), "present": CountPresent("x")})
+    arrow = open_table(pq.read_table(path))
+    expected = arrow.frequencies(["group"], measures={"sum": Sum("x", bounds=(-10, 10)), "present": CountPresent("x")})
+    assert counted.equals(expected)
+    assert (table.count("x IS NULL"), table.count("x > 2"), table.count("x <= 100")) == (1, 1, 3)

@@ -163,6 +163,16 @@ def test_conditions_on_unknown_columns(table: Table, where: str) -> None:
         table.count(where)
 
 
+def test_bins_of_dates_and_times_may_be_endless() -> None:
+    days = [dt.date(1, 1, 1), dt.date(2020, 1, 1), dt.date(9999, 12, 31), None]
+    rows = pa.table(
+        {"day": days, "at": pa.array([None if day is None else dt.datetime(*day.timetuple()[:3]) for day in days])}
+    )
+    for name, middle in (("day", dt.date(2020, 1, 1)), ("at", dt.datetime(2020, 1, 1))):
+        counted = open_table(rows).frequencies([name], bins={name: [-math.inf, middle, math.inf]})
+        assert dict(zip(counted.codes[:, 0].tolist(), counted.weights.tolist(), strict=True)) == {0: 1, 1: 2, 2: 1}
+
+
 @pytest.mark.parametrize(
     ("options", "error", "fix"),
     [
@@ -182,6 +192,9 @@ def test_conditions_on_unknown_columns(table: Table, where: str) -> None:
         ({"columns": ["sex"], "bins": {"sex": ["a", "b"]}}, ParameterTypeError, "bin numbers"),
         ({"columns": ["seen"], "bins": {"seen": [1, 2]}}, ParameterTypeError, "date edges"),
         ({"columns": ["at"], "bins": {"at": ["x", "y"]}}, ParameterTypeError, "timestamp edges"),
+        ({"columns": ["seen"], "bins": {"seen": ["2020-01-01", -math.inf]}}, ParameterError, "smallest first"),
+        ({"columns": ["seen"], "bins": {"seen": [math.inf, "2020-01-01"]}}, ParameterError, "smallest first"),
+        ({"columns": ["seen"], "bins": {"seen": [math.inf, math.inf]}}, ParameterError, "smallest first"),
         ({"columns": [], "measures": {"m": "age"}}, ParameterTypeError, "Sum"),
         ({"columns": [], "measures": {"m": Sum("agee")}}, UnknownColumnError, "age, cost"),
         ({"columns": [], "measures": {"m": Sum("cost")}}, MissingBoundsError, "bounds="),
@@ -253,3 +266,16 @@ def test_a_schema_that_contradicts_the_table_is_told() -> None:
     schema = Schema([Column(name="sex", kind=Kind.NUMERIC, bounds=(0, 5))])  # type: ignore[arg-type]
     with pytest.warns(DataWarning, match='"sex" is called numeric and stored as text'):
         open_table(pa.table({"sex": ["Male"]}), schema)
+
+
+def test_days_and_times_outside_of_the_bins_are_in_the_endless_ones() -> None:
+    days = [dt.date(1900, 1, 1), dt.date(2026, 1, 31), dt.date(2026, 2, 1), dt.date(9999, 12, 31), None]
+    times = [None if day is None else dt.datetime(day.year, day.month, day.day, 12) for day in days]
+    table = open_table(pa.table({"day": days, "time": times}))
+    edges = {"day": [-math.inf, dt.date(2026, 2, 1), math.inf], "time": [-math.inf, dt.datetime(2026, 2, 1), math.inf]}
+    for name, cuts in edges.items():
+        counted = table.frequencies([name], bins={name: cuts})
+        assert counted.dense().tolist() == [2, 2, 1]
+        for wrong in ([math.inf, cuts[1]], [cuts[1], -math.inf], [-math.inf, -math.inf], [cuts[1], cuts[1]]):
+            with pytest.raises(ParameterError, match="smallest first"):
+                table.frequencies([name], bins={name: wrong})

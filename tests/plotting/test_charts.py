@@ -19,6 +19,7 @@ from cloister.plotting import (
     histogram_of_samples,
     lines,
     points_with_errors,
+    small_shares,
 )
 
 NAMES = {"title": "A title", "x": "Across", "y": "Up", "subtitle": "95% of the time within ±12"}
@@ -45,6 +46,10 @@ GALLERY: dict[str, Callable[[], Figure]] = {
     "logarithmic lines": lambda: lines({"a": [(0.01, 300), (10, 0.3)]}, log_x=True, log_y=True, **NAMES),
     "dense lines": lambda: lines({"a": [(i, i) for i in range(99)], "b": [(i, -i) for i in range(99)]}, **NAMES),
     "days": lambda: lines({"a": list(zip(DAYS, (1, 2, 3), strict=True))}, **NAMES),
+    "small squares": lambda: heatmap(["a", "b"], ["c", "d"], [[1, 2], [3, 4]], side=100, darkest=9, **NAMES),
+    "small lying shares": lambda: small_shares([LONG, "b"], [0.25, 0.75], [0.5, 0.5], title="Jobs", subtitle="0.25"),
+    "small standing shares": lambda: small_shares(range(32), [1 / 32] * 32, [0.0] * 32, title="Ages", ordered=True),
+    "small shares alone": lambda: small_shares(["a", "b"], [0.25, 0.75], title="Jobs"),
     "samples": lambda: histogram_of_samples({"a": np.linspace(-1, 1, 99), "b": [0.5, None]}, title="t", x="x"),
 }
 
@@ -58,7 +63,9 @@ def test_every_chart_is_valid_and_can_be_drawn(name: str) -> None:
     assert figure.title.replace(" ", "") in re.sub(r"<[^>]*>|\s", "", svg)
 
 
-@pytest.mark.parametrize("name", [name for name in GALLERY if name not in ("one point", "samples")])
+@pytest.mark.parametrize(
+    "name", [name for name in GALLERY if name not in ("one point", "samples") and "shares" not in name]
+)
 def test_every_chart_shows_its_titles_and_subtitle(name: str) -> None:
     svg = GALLERY[name]().to_svg()
     for text in NAMES.values():
@@ -274,3 +281,29 @@ def test_a_sample_of_one_value_has_a_width() -> None:
 def test_samples_that_cannot_be_drawn_are_refused(samples: Any, error: type[Exception], fix: str) -> None:
     with pytest.raises(error, match=fix):
         histogram_of_samples(samples, title="t", x="x")
+
+
+def test_the_vertical_axis_of_lines_starts_at_zero_unless_told_otherwise() -> None:
+    points = {"a": [(5, 0.81), (6, 0.89)]}
+    assert "0" in _texts(lines(points, **NAMES))
+    assert "0" not in _texts(lines(points, from_zero=False, **NAMES))
+
+
+def test_small_charts_tell_both_shares() -> None:
+    figure = small_shares(["a", "b"], [0.25, 0.75], [0.5, 0.5], title="Jobs", names=("before", "after"))
+    assert figure.to_table() == (("Jobs", "before", "after"), (("a", "25%", "50%"), ("b", "75%", "50%")))
+    assert len(small_shares(["a"], [1], title="Jobs").to_dict()["layer"]) == 1
+    tiny = small_shares(["a", "b", "c"], [1, 3e-82, 0], title="Jobs", names=("in the model", ""))
+    assert tiny.to_table() == (("Jobs", "in the model"), (("a", "100%"), ("b", "under 0.0001%"), ("c", "0%")))
+    with pytest.raises(ParameterError, match="same length"):
+        small_shares(["a", "b"], [1], title="Jobs")
+
+
+def test_grids_can_share_their_colors() -> None:
+    grids = [heatmap(["a"], ["b"], [[value]], darkest=1.0, **NAMES).to_dict() for value in (0.2, 0.9)]
+    scales = [grid["layer"][0]["encoding"]["color"]["scale"] for grid in grids]
+    assert scales[0] == scales[1] == {"scheme": "yellowgreenblue", "domain": [0.0, 1.0]}
+
+
+def test_small_grids_have_no_room_for_numbers() -> None:
+    assert len(heatmap(["a"], ["b"], [[1]], side=100, **NAMES).to_dict()["layer"]) == 1

@@ -9,6 +9,7 @@ from cloister.queries.graphs import edge_epsilon
 from cloister.queries.postprocessing import combine, mean_from_histogram, posterior_mean
 from cloister.queries.voting import RandomDictator
 from cloister.testing import check_golden, load_goldens
+from tests.queries.inference_control.controlled import ten
 from tests.queries.test_means import scale_of
 from tests.queries.test_ranks import median_intervals
 
@@ -35,6 +36,14 @@ def _mean_scale(**inputs: Any) -> float:
     return float(scale_of(**inputs))
 
 
+def _tracker(*, target: str, padding: str, audit: bool) -> dict[str, Any]:
+    table = ten(audit=audit)
+    sides = (padding, f"NOT ({padding})")
+    conditions = (*sides, *(f"({target}) OR ({side})" for side in sides))
+    sums = [table.sum("salary", where).value for where in conditions]
+    return {"sums": sums, "target": sums[2] + sums[3] - sums[0] - sums[1]}
+
+
 FUNCTIONS = {
     "combined_variance": _combined_variance,
     "mean_from_histogram": mean_from_histogram,
@@ -43,6 +52,7 @@ FUNCTIONS = {
     "posterior_mean": _posterior_mean,
     "random_dictatorship_epsilon": _dictator_epsilon,
     "salaries_mean_calibrations": _mean_scale,
+    "tracker_of_ten_salaries": _tracker,
 }
 
 

@@ -127,7 +127,7 @@ def test_seeded_answers_are_charged_and_tainted_and_not_stored() -> None:
 def test_the_default_randomness_is_the_operating_systems() -> None:
     table = visits()
     values = {table.count(epsilon=1e-6, fresh=True).value for _ in range(5)}
-    assert len(values) == 5
+    assert len(values) > 1
     assert table.count(epsilon=1).guarantee.holds
 
 

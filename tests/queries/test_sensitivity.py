@@ -48,7 +48,9 @@ from tests.queries.neighbors import (
 )
 from tests.support.conditions import conditions
 
-TABLES, NEIGHBORS = 60, 10
+pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
+
+TABLES, NEIGHBORS = 30, 10
 """For each of four units of privacy: 2,400 neighbors in all."""
 
 SCHEMA = pa.schema(

@@ -217,6 +217,19 @@ def test_text_has_enough_contrast(scheme: str) -> None:
     assert all(_contrast(colors[f"fill-{n}"], colors["paper"]) >= 3 for n in (1, 2, 3, 4))
 
 
+def test_charts_fit_a_phone_and_wide_tables_show_that_they_scroll() -> None:
+    style = style_sheet()
+    small = style.partition("(max-width: 34rem)")[2].partition("@media print")[0]
+    least = [float(width) for width in re.findall(r"svg \{[^}]*min-width: ([\d.]+)rem", small)]
+    assert least
+    assert max(least) * 16 <= 360
+    scroll = re.search(r"^\.scroll \{(.*?)^\}", style, re.DOTALL | re.MULTILINE)
+    assert scroll is not None
+    assert "var(--shade)" in scroll[1]
+    dark = style.partition("prefers-color-scheme: dark")[2].partition("* { box-sizing")[0]
+    assert ".picture { filter: brightness(" in dark
+
+
 @pytest.mark.chromium
 @pytest.mark.slow
 def test_a_browser_shows_the_page_without_a_complaint(tmp_path: Path) -> None:

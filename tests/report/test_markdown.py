@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -74,6 +74,7 @@ def test_any_text_keeps_its_place(name: str) -> None:
 
 
 @given(NAMES)
+@example(" -")
 def test_any_text_reads_as_it_is(name: str) -> None:
     expected = "".join(clean(name).split())
     for block in (Text(escaped(name)), Bullets([escaped(name)]), Code(name), TableBlock(["x"], [[name]])):

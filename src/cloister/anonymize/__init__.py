@@ -17,7 +17,7 @@ from typing import Any
 
 from cloister.anonymize import operations
 from cloister.anonymize.anatomy_release import AnatomyRelease
-from cloister.anonymize.anonymizing import anonymize
+from cloister.anonymize.anonymizing import PlannedRelease, anonymize, plan_release
 from cloister.anonymize.assessing import assess
 from cloister.anonymize.assessment import Assessment
 from cloister.anonymize.frontier import Frontier, Point, frontier
@@ -33,6 +33,7 @@ __all__ = [
     "Frontier",
     "HiddenRules",
     "Pitfall",
+    "PlannedRelease",
     "Point",
     "Recipe",
     "Release",
@@ -44,6 +45,7 @@ __all__ = [
     "hide_rules",
     "mine_rules",
     "operations",
+    "plan_release",
 ]
 
 

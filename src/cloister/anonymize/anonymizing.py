@@ -7,7 +7,7 @@ every model; then the engine recodes the rows. Nothing is promised that was not 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -31,10 +31,62 @@ from cloister.data.schema import Schema
 from cloister.data.table import Table
 from cloister.errors import ParameterError, ParameterTypeError, SchemaError, UnknownColumnError, UnsatisfiableError
 
-__all__ = ["anonymize"]
+__all__ = ["PlannedRelease", "anonymize", "plan_release"]
 
 _FEW = 4
 """How many values a column may have for all or nothing to be a fair choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRelease:
+    """What is known about a release before any row is read.
+
+    Attributes:
+        guarantee: what the release will promise, if there is one that can.
+        algorithm: how its classes will be found.
+        roles: which columns are taken for what.
+        lacks_hierarchies: whether values of some quasi-identifier can only be listed or left out.
+    """
+
+    guarantee: Guarantee
+    algorithm: str
+    roles: Roles
+    lacks_hierarchies: bool
+
+
+def plan_release(
+    table: Table,
+    *,
+    models: Sequence[Guarantee | Mapping[str, Any]],
+    algorithm: str | None = None,
+    suppression_limit: object = 0,
+    values: str | None = None,
+) -> PlannedRelease:
+    """Return what `anonymize` would promise, after refusing all that can be refused without rows.
+
+    Args:
+        table: a table with the schema of the one to be released; it may be empty.
+        models: as in `anonymize`, as are the others.
+        algorithm: one that makes one table; by default what fits the schema.
+        suppression_limit: the share of rows that may be left out.
+        values: how classes are shown.
+    """
+    roles = roles_of(table)
+    checks = checks_for(models, roles)
+    chosen = algorithm or _default_algorithm(roles)
+    values_of(chosen, values or _default_values(chosen, roles))
+    check_probability(suppression_limit, name="suppression_limit")
+    needed = next((check for check in checks if check.needs_population), None)
+    if needed is not None:
+        raise ParameterError(
+            f"The model {type(needed.model).__name__} compares with a population.", fix="use another model."
+        )
+    return PlannedRelease(
+        guarantee=_promise(checks, roles.quasi),
+        algorithm=chosen,
+        roles=roles,
+        lacks_hierarchies=_lacks_hierarchies(roles),
+    )
 
 
 def anonymize(
@@ -215,7 +267,7 @@ def _released(
     regions = Regions(partition=partition, values=outcome.values)
     schema = _released_schema(table, roles, regions)
     return Release(
-        guarantee=_promise(task),
+        guarantee=_promise(task.checks, task.cells.names),
         table=recoded(
             table,
             regions,
@@ -237,9 +289,9 @@ def _released(
     )
 
 
-def _promise(task: Task) -> Guarantee:
-    known = f"others know at most these columns: {', '.join(task.cells.names)}"
-    promised = [check.model.with_assumption(known) for check in task.checks]
+def _promise(checks: Sequence[Check], quasi: Sequence[str]) -> Guarantee:
+    known = f"others know at most these columns: {', '.join(quasi)}"
+    promised = [check.model.with_assumption(known) for check in checks]
     return promised[0] if len(promised) == 1 else AllOf(parts=tuple(promised))
 
 

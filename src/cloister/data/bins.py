@@ -66,7 +66,7 @@ class Bins:
             )
         given = tuple(edges)
         compared = tuple(_edge(column, edge, storage) for edge in given)
-        if len(given) < 2 or any(not low < high for low, high in pairwise(compared)):
+        if len(given) < 2 or any(not _is_below(low, high) for low, high in pairwise(compared)):
             raise ParameterError(
                 f'The edges of the bins of "{column}" are not strictly increasing.',
                 fix="list at least two edges, the smallest first, without repeating one.",
@@ -98,6 +98,8 @@ def _edge(column: str, edge: Any, storage: StorageType) -> Any:
     match storage:
         case StorageType.INTEGER | StorageType.REAL:
             return _number_edge(column, edge, storage)
+        case StorageType.DATE | StorageType.TIMESTAMP if _is_endless(edge):
+            return edge
         case StorageType.DATE:
             parsed: Any = as_date(edge) if isinstance(edge, str) else edge
             fits = isinstance(parsed, dt.date) and not isinstance(parsed, dt.datetime)
@@ -116,9 +118,19 @@ def _edge(column: str, edge: Any, storage: StorageType) -> Any:
     return parsed
 
 
+def _is_endless(edge: Any) -> bool:
+    return isinstance(edge, float) and math.isinf(edge)
+
+
+def _is_below(low: Any, high: Any) -> bool:
+    if _is_endless(low) or _is_endless(high):
+        return bool(low == -math.inf != high or high == math.inf != low)
+    return bool(low < high)
+
+
 def _number_edge(column: str, edge: Any, storage: StorageType) -> int | float:
-    if isinstance(edge, float) and math.isinf(edge):
-        return edge
+    if _is_endless(edge):
+        return edge  # type: ignore[no-any-return]  # an infinite float
     number = exact.number(edge, name=f'each edge of the bins of "{column}"')
     if storage is StorageType.REAL:
         return float(number)

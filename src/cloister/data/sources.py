@@ -18,7 +18,7 @@ from cloister.data.profile import StorageType
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SourceNotFoundError, did_you_mean
 
-__all__ = ["files_of", "open_table"]
+__all__ = ["files_of", "open_table", "stated_storage"]
 
 _GLOB = frozenset("*?[")
 
@@ -55,7 +55,7 @@ def open_table(
     if isinstance(source, str) and "://" in source:
         engine = _open_url(source, name, markers)
     elif isinstance(source, str | Path):
-        engine = _open_path(os.fspath(source), markers, encoding, _stated_storage(described))
+        engine = _open_path(os.fspath(source), markers, encoding, stated_storage(described))
     else:
         engine = _open_object(source, markers)
     return Table(engine, schema=described)
@@ -76,7 +76,8 @@ def _read_schema(schema: Any) -> Any:
     return Schema.read(schema)
 
 
-def _stated_storage(schema: Any) -> dict[str, StorageType]:
+def stated_storage(schema: Any) -> dict[str, StorageType]:  # a Schema or None
+    """Return the types that a schema states for columns, by name."""
     columns = getattr(schema, "columns", {}).values()
     stated = {column.name: column.stated_storage for column in columns if isinstance(column, Column)}
     return {name: storage for name, storage in stated.items() if storage is not None}

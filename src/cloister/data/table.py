@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Table"]
 
+_SNIFFED = (
+    "the types of columns are public, although they were read from the rows of the file "
+    "(state the storage of every column in the schema to make them so)"
+)
+
 
 class Table:
     """Rows in an engine, with an optional schema. Open one with `cloister.open_table`."""
@@ -74,6 +79,11 @@ class Table:
     def types(self) -> dict[str, StorageType]:
         """Return the type of each column."""
         return dict(zip(self._engine.names, self._engine.types, strict=True))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what a promise about the rows assumes: a row that can change the type of a column is a private one."""
+        return (_SNIFFED,) if self._engine.sniffed else ()
 
     def with_schema(self, schema: Any) -> Table:  # a Schema or None
         """Return the same rows under another schema."""

@@ -13,6 +13,7 @@ from cloister.plotting.grid import heatmap
 from cloister.plotting.lines import lines
 from cloister.plotting.points import points_with_errors
 from cloister.plotting.samples import histogram_of_samples
+from cloister.plotting.small import small_shares
 
 __all__ = [
     "Figure",
@@ -22,4 +23,5 @@ __all__ = [
     "histogram_of_samples",
     "lines",
     "points_with_errors",
+    "small_shares",
 ]

@@ -26,6 +26,8 @@ def heatmap(
     y: str,
     legend: str = "",
     subtitle: str = "",
+    side: int = _SIDE,
+    darkest: float | None = None,
 ) -> Figure:
     """Return a grid of colored cells; small grids also have the numbers written in them.
 
@@ -38,6 +40,8 @@ def heatmap(
         y: the title of the rows.
         legend: what the colors stand for.
         subtitle: for example "95% of the time within ±12 per cell; epsilon = 0.2 per row".
+        side: about how many pixels the longer side has; small grids stay readable.
+        darkest: the number of the darkest color, so that several grids can be compared; by default the largest number.
     """
     down, across = inputs.distinct_labels(rows, name="rows"), inputs.distinct_labels(columns, name="columns")
     found = inputs.flattened(values, shape=(len(down), len(across)))
@@ -47,8 +51,9 @@ def heatmap(
         {"row": row, "label": column, "value": value, "reads": inputs.number_with_margin(value)}
         for (row, column), value in zip(pairs, found, strict=True)
     ]
-    is_written = len(found) <= _MOST_WRITTEN
-    width, height = _cell(down, across, data if is_written else [])
+    is_written = len(found) <= _MOST_WRITTEN and side >= _SIDE
+    width, height = _cell(down, across, data if is_written else [], side=side)
+    shades = _shades(found, darkest)
     body = {
         "width": {"step": width},
         "height": {"step": height},
@@ -57,16 +62,16 @@ def heatmap(
             "y": _rows(down, title=y, step=height),
         },
         "layer": [
-            _cells(found, legend=legend, titles=(y, x), length=height * len(down)),
-            *_numbers(found, is_written=is_written),
+            _cells(shades, found, legend=legend, titles=(y, x), length=height * len(down)),
+            *(_numbers(shades) if is_written else []),
         ],
     }
     return style.assemble(body, rows=data, title=title, subtitle=subtitle)
 
 
-def _cell(down: list[str], across: list[str], written: list[Spec]) -> tuple[float, float]:
+def _cell(down: list[str], across: list[str], written: list[Spec], *, side: int) -> tuple[float, float]:
     """Return the width and height of a cell: square, unless numbers are written in it."""
-    side = max(3, min(44, _SIDE // max(len(down), len(across))))
+    side = max(3, min(44, side // max(len(down), len(across))))
     if not written:
         return side, side
     room, height = style.text_size([item["reads"] for item in written])
@@ -91,11 +96,11 @@ def _rows(names: list[str], *, title: str, step: float) -> Spec:
     return encoding | {"field": "row"}
 
 
-def _cells(found: list[float | None], *, legend: str, titles: tuple[str, str], length: float) -> Spec:
+def _cells(shades: Spec, found: list[float | None], *, legend: str, titles: tuple[str, str], length: float) -> Spec:
     length = max(60, min(200, length - 20))
     look: Spec = {"title": legend or None, "format": style.number_format(found)}
     look |= {"gradientLength": length, "tickCount": length // 40}
-    shade = {"field": "value", "type": "quantitative", "scale": _shades(found), "legend": look}
+    shade = {"field": "value", "type": "quantitative", "scale": shades, "legend": look}
     empty = {"test": "!isValid(datum.value)", "value": _EMPTY}
     tips = style.tooltip(row=titles[0], label=titles[1], reads=legend)
     return {
@@ -104,18 +109,16 @@ def _cells(found: list[float | None], *, legend: str, titles: tuple[str, str], l
     }
 
 
-def _shades(found: list[float | None]) -> Spec:
+def _shades(found: list[float | None], darkest: float | None) -> Spec:
     """Return the scale of colors, from pale to dark; it begins at zero unless noise made a cell negative."""
     here = inputs.present(found)
-    low, high = min(0.0, *here), max(here)
+    low, high = min(0.0, *here), max(here) if darkest is None else darkest
     return {"scheme": "yellowgreenblue", "domain": [low, high if high > low else low + 1]}
 
 
-def _numbers(found: list[float | None], *, is_written: bool) -> list[Spec]:
+def _numbers(shades: Spec) -> list[Spec]:
     """Return the layer of numbers in the cells, light on dark cells and dark on pale ones."""
-    if not is_written:
-        return []
-    low, high = _shades(found)["domain"]
+    low, high = shades["domain"]
     dark = {"test": f"isValid(datum.value) && datum.value > {low + 0.62 * (high - low)!r}", "value": "white"}
     mark = {"type": "text", "fontSize": 12}
     return [{"mark": mark, "encoding": {"text": {"field": "reads"}, "color": {"condition": dark, "value": style.INK}}}]

@@ -32,6 +32,7 @@ def lines(
     bands: Mapping[str, Sequence[tuple[object, object, object]]] | None = None,
     log_x: bool = False,
     log_y: bool = False,
+    from_zero: bool = True,
 ) -> Figure:
     """Return one line per series, told apart by color and by the shape of its points or its dashes.
 
@@ -46,6 +47,7 @@ def lines(
         bands: per name of a series the stretches (x, low, high) to shade behind its line.
         log_x: whether the horizontal axis is logarithmic.
         log_y: whether the vertical axis is logarithmic.
+        from_zero: whether the vertical axis starts at zero; without it, small differences fill the chart.
     """
     tracks, shades = _tracks(series, name="series", width=2), _tracks(bands or {}, name="bands", width=3)
     _check_series(tracks, shades)
@@ -53,7 +55,7 @@ def lines(
     places, heights = [point[0] for point in points], [height for point in points for height in point[1:]]
     is_time = all(isinstance(place, date) for place in places)
     across = _time_axis(x) if is_time else _axis(_places(places), name="log_x", title=x, is_log=log_x, zero=False)
-    up = _axis(inputs.some_numbers(heights, name="series"), name="log_y", title=y, is_log=log_y)
+    up = _axis(inputs.some_numbers(heights, name="series"), name="log_y", title=y, is_log=log_y, zero=from_zero)
     color = style.colors(list(tracks), title=legend, legend=len(tracks) > 1)
     layers = [*_bands(shades, across, up, color), *_curves(tracks, across, up, color, titles=(legend, x, y))]
     return style.assemble({"layer": layers}, rows=_rows(tracks, "y"), title=title, subtitle=subtitle)

@@ -18,14 +18,13 @@ from cloister.accounting.ledger import Ledger, open_ledger
 from cloister.core import validation
 from cloister.core.guarantees import Adjacency, DifferentialPrivacy
 from cloister.core.random import RandomState, caveats_of, random_source
-from cloister.data.engines.base import value
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, ParameterTypeError
 from cloister.queries import notes
 from cloister.queries.answers import Answer, Estimate, Frame
 from cloister.queries.catalog import Catalog
 from cloister.queries.choices import Choice, Chooser
-from cloister.queries.columns import column_key, position_of, present_value
+from cloister.queries.columns import column_key, person_value, present_value
 from cloister.queries.contribution import Contribution
 from cloister.queries.means import SizedMean
 from cloister.queries.planning import Plan, plan
@@ -46,11 +45,6 @@ _MOST_QUERIES = 100
 
 DATA = "data"
 """What SQL calls the table."""
-
-_SNIFFED = (
-    "the types of columns are public, although they were read from the rows of the file "
-    "(state the storage of every column in the schema to make them so)"
-)
 
 
 class Asking:
@@ -87,7 +81,7 @@ class Asking:
         protected = _unit(table, unit)
         self._person = None if protected == "row" else protected
         if self._person is not None:
-            position_of(table, self._person)
+            person_value(table, self._person)
         self._limit = max_rows_per_unit
         self._contribution = Contribution(
             adjacency=_relation(adjacency, is_person=self._person is not None),
@@ -292,7 +286,7 @@ class Asking:
 
     def _rows(self, where: str | None) -> Rows:
         engine = self._table.engine
-        person = None if self._person is None else value(engine, position_of(self._table, self._person))
+        person = None if self._person is None else person_value(self._table, self._person)
         condition = None
         if where is not None:
             condition = compile_condition(where, self._table, name=DATA, person=self._person)
@@ -406,7 +400,7 @@ def _tainted(made: Plan, caveats: tuple[Any, ...]) -> DifferentialPrivacy:
 
 def _sniffed(*tables: Table) -> tuple[str, ...]:
     """Return what is assumed if a row can change the type of a column, and with it what may be asked."""
-    return (_SNIFFED,) if any(table.engine.sniffed for table in tables) else ()
+    return tuple(dict.fromkeys(sentence for table in tables for sentence in table.assumptions))
 
 
 def _single(value: Any) -> Any:  # a NumPy scalar, or a whole number beyond 64 bits

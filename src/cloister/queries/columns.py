@@ -37,6 +37,13 @@ def position_of(table: Table, name: str) -> int:
     return table.columns.index(name)
 
 
+def person_value(table: Table, name: str) -> exp.Expression:
+    """Return SQL for the column that names the unit of privacy, which may be one that the schema does not show."""
+    if name not in table.columns:
+        raise UnknownColumnError(str(name), table.columns)
+    return value(table.engine, table.columns.index(name))
+
+
 def present_value(table: Table, name: str) -> exp.Expression:
     """Return SQL for a column in which every kind of missing value is NULL."""
     return value(table.engine, position_of(table, name))

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from cloister.data.engines.base import ARROW_TYPES, literal
+from cloister.data.persons import digest
 from cloister.data.profile import StorageType
-from cloister.queries.bounded_rows import bounded_rows, digest
+from cloister.queries.bounded_rows import bounded_rows
 from cloister.queries.cells import (
     Cells,
     Component,

@@ -150,7 +150,7 @@ def _prose(text: str) -> str:
 
 def _line(text: str) -> str:
     """Return a line whose beginning is no list, rule or underline."""
-    return re.sub(r"^(\d{1,9}(?=[.)](?:\s|$))|(?=[-+](?:\s|$|-)|=))(.)", r"\1\\\2", text)
+    return re.sub(r"^(\d{1,9}(?=[.)](?:\s|$))|(?=[-+](?:\s|$|-)|=))(.)", r"\1\\\2", text.lstrip())
 
 
 def _inline(text: str) -> str:

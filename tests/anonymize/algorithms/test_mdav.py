@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 import cloister as cl
 from cloister.anonymize.algorithms import mdav as module
@@ -31,8 +31,13 @@ def run(cells: Cells, *wanted: Any, **options: Any) -> Outcome:
     return mdav(Task(cells=cells, checks=tuple(map(check_of, wanted)), values=Values.CENTERS, options=options))
 
 
-@settings(max_examples=150)
+NOBODY_LEFT_ALONE = [(None, "n1", color, "flu") for color in ("red", "green", "blue", "blue", "blue")]
+
+
+@settings(max_examples=100)
 @given(table=rows, k=st.integers(1, 6))
+@example(table=[*NOBODY_LEFT_ALONE, (20, "n1", "red", "flu")], k=2)
+@example(table=[(20, "n1", "red", "flu"), *[(None, "n1", "blue", "flu")] * 5], k=2)
 def test_groups_have_from_k_to_2k_less_1_rows_unless_rows_are_alike(table: Any, k: int) -> None:
     cells = coded([row[:3] for row in table], COLUMNS[:3])
     partition = run(cells, cl.KAnonymity(k=k)).partition

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +7,7 @@ import pyarrow as pa
 import pytest
 
 import cloister as cl
-from cloister.anonymize.operations import (
-    Generalize,
-    Recipe,
-    SuppressRecords,
-    estimate_shares,
-    estimate_yes_share,
-    matrix_epsilon,
-    response_matrix,
-    two_coin_matrix,
-)
+from cloister.anonymize.operations import Generalize, Recipe, SuppressRecords
 from cloister.errors import HierarchyError, ParameterError
 from cloister.testing import check_golden, load_goldens
 
@@ -56,33 +45,10 @@ def _refusal(*, ages: list[int], intervals: list[str]) -> Any:
         return "refused"
 
 
-def _diagonal(*, categories: int, epsilon: object) -> list[float]:
-    first = response_matrix(categories, epsilon=epsilon)[0]
-    assert sum(first) == 1
-    assert len(set(first[1:])) == 1
-    return [float(first[0]), float(first[1])]
-
-
-def _told(*, share: str, truth: str, second: str) -> Fraction:
-    matrix = two_coin_matrix(truth=truth, second=second)
-    return (1 - Fraction(share)) * matrix[0][1] + Fraction(share) * matrix[1][1]
-
-
-def _epsilon(*, matrix: Any) -> float:
-    epsilon = matrix_epsilon(matrix)
-    return math.inf if epsilon is None else float(epsilon)
-
-
 FUNCTIONS: dict[str, Any] = {
-    "corrected_shares": estimate_shares,
     "generalized_values": _generalized,
-    "matrix_epsilon": _epsilon,
     "refused_interval": _refusal,
-    "response_matrix": _diagonal,
-    "response_matrix_of_one": _diagonal,
     "suppressed_table": _suppressed,
-    "told_yes": _told,
-    "yes_share": estimate_yes_share,
 }
 
 

@@ -19,7 +19,9 @@ from cloister.queries.question import Question
 from cloister.queries.sql import compile_sql
 from tests.queries.neighbors import SensitivityExceeded, check_neighbors, fast_table
 
-EXAMPLES = 256
+pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
+
+EXAMPLES = 96
 """Of each of the eight tests below."""
 
 DATA = pa.schema(

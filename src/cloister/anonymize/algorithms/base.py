@@ -49,8 +49,8 @@ class Task:
 
     @property
     def allowed(self) -> int:
-        """Return how many rows may be suppressed."""
-        return int(self.suppression_limit * self.cells.total)
+        """Return how many rows may be suppressed: never all, since a table without rows is no release."""
+        return max(0, min(int(self.suppression_limit * self.cells.total), self.cells.total - 1))
 
     @property
     def k(self) -> int:

@@ -2,8 +2,8 @@
 
 While 3k rows are left: the row farthest from the center of all, and the one farthest from that row, each make a group
 with their k - 1 nearest rows. What is left at the end is one group, or two. Equal rows are one point with a
-multiplicity; if the row that starts a group has k equals or more, they are a group of their own (it loses nothing).
-Other groups have k rows, the last up to 2k - 1.
+multiplicity; if the row that starts a group has k equals or more, they are a group of their own (it loses nothing),
+less those that the last group needs to have k rows. Other groups have k rows, the last up to 2k - 1.
 
 The work grows with the square of the number of different rows: above 50,000 of them the table is first cut into blocks
 by Mondrian, so that groups do not cross blocks (``block_size`` rows or more each). Groups that satisfy k but not
@@ -99,7 +99,8 @@ def _groups(points: Points, rows: Counts, k: int) -> Iterator[tuple[Counts, Coun
         start = pool.farthest(pool.points.center(pool.rows))
         around = pool.points.at(start)
         yield pool.group(start, k)
-        yield pool.group(pool.farthest(around), k)
+        if pool.left >= 2 * k:
+            yield pool.group(pool.farthest(around), k)
     if pool.left >= 2 * k:
         yield pool.group(pool.farthest(pool.points.center(pool.rows)), k)
     if pool.left:
@@ -123,9 +124,12 @@ class _Pool:
         return int(np.where(self.rows > 0, self.points.distances(center), -1.0).argmax())
 
     def group(self, start: int, k: int) -> tuple[Counts, Counts]:
-        """Take the nearest k rows of a point, itself included, or all of its equals if they are more."""
+        """Take the nearest k rows of a point, itself included, or its equals if they are more; leave none or k."""
         if self.rows[start] >= k:
-            return self._take(np.array([start]), self.rows[[start]])
+            equals = self.rows[[start]]
+            return self._take(
+                np.array([start]), equals if equals[0] == self.left else np.minimum(equals, self.left - k)
+            )
         distances = np.where(self.rows > 0, self.points.distances(self.points.at(start)), np.inf)
         distances[start] = -1.0
         nearest = np.partition(distances, min(k, len(distances)) - 1)[min(k, len(distances)) - 1]

@@ -10,19 +10,11 @@ from cloister.anonymize.operations.base import Operation, Outcome, operations
 from cloister.anonymize.operations.coding import BottomCode, Round, TopCode
 from cloister.anonymize.operations.date_shifting import ShiftDates
 from cloister.anonymize.operations.generalization import Generalize
+from cloister.anonymize.operations.invariant_matrices import invariant_matrix
 from cloister.anonymize.operations.log import StepLog
 from cloister.anonymize.operations.model_replacement import ReplaceByModel, fit_marginal
 from cloister.anonymize.operations.noise import AddNoise
 from cloister.anonymize.operations.pram import Pram
-from cloister.anonymize.operations.pram_matrices import (
-    estimate_shares,
-    estimate_yes_share,
-    invariant_matrix,
-    matrix_epsilon,
-    project_to_simplex,
-    response_matrix,
-    two_coin_matrix,
-)
 from cloister.anonymize.operations.pseudonyms import Pseudonymize, RandomTokens, reveal
 from cloister.anonymize.operations.recipe import Prepared, Recipe
 from cloister.anonymize.operations.reconstruction import reconstruct_distribution
@@ -30,6 +22,14 @@ from cloister.anonymize.operations.record_swapping import SwapRecords
 from cloister.anonymize.operations.secret import Secret
 from cloister.anonymize.operations.suppression import DropColumn, SuppressCells, SuppressRecords
 from cloister.anonymize.operations.swapping import Swap
+from cloister.mechanisms.transitions import (
+    estimate_shares,
+    estimate_yes_share,
+    matrix_epsilon,
+    project_to_simplex,
+    response_matrix,
+    two_coin_matrix,
+)
 
 __all__ = [
     "AddNoise",

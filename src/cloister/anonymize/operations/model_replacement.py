@@ -15,14 +15,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from scipy import special
 
 from cloister.anonymize.operations.base import Context, Operation, operations
 from cloister.anonymize.operations.cells import Floats, column_of, floats_of, is_number, present, with_column
 from cloister.anonymize.operations.plain import names
 from cloister.anonymize.operations.sampling import uniforms
+from cloister.core._late import late_module
 from cloister.core.random import RandomSource, integers_below
 from cloister.errors import DataError, PrivacyParameterWarning
+
+special = late_module("scipy.special")
 
 _BINS = 500
 _WARNING = (

@@ -21,22 +21,20 @@ import pyarrow as pa
 
 from cloister.anonymize.operations.base import Context, Operation, opened_table, operations
 from cloister.anonymize.operations.cells import Integers, coded, column_of, with_column
+from cloister.anonymize.operations.invariant_matrices import invariant_matrix
 from cloister.anonymize.operations.plain import name as column_name
-from cloister.anonymize.operations.pram_matrices import (
-    Matrix,
-    check_matrix,
-    estimate_shares,
-    invariant_matrix,
-    matrix_epsilon,
-    response_matrix,
-)
 from cloister.core.guarantees import Adjacency, Guarantee, NoGuarantee, PureDP
-from cloister.core.random import RandomSource
 from cloister.core.validation import check_epsilon
 from cloister.data.columns import Category, Column, clean_categories
 from cloister.errors import DataError, MissingBoundsError, ParameterError
-from cloister.mechanisms.sampling.fixed import Interval
-from cloister.mechanisms.sampling.inversion import Inversion, Reals
+from cloister.mechanisms.transitions import (
+    Matrix,
+    check_matrix,
+    draw_codes,
+    estimate_shares,
+    matrix_epsilon,
+    response_matrix,
+)
 
 _MOST_CATEGORIES = 1000
 
@@ -96,7 +94,7 @@ class Pram(Operation):
         column = column_of(rows, self.column)
         values = self._values(context)
         codes = self._codes(column, values)
-        released = draw_categories(codes, self._transition(codes, len(values)), context.source)
+        released = draw_codes(codes, self._transition(codes, len(values)), context.source)
         options = _options(values, column.type, self.column)
         return with_column(rows, self.column, options.take(pa.array(released)))
 
@@ -173,17 +171,3 @@ def _options(values: Sequence[Any], type_: pa.DataType, name: str) -> pa.Array:
         raise ParameterError(
             f'The categories of "{name}" are of another type than the column.', fix="write them as they are stored."
         ) from None
-
-
-def draw_categories(codes: Integers, matrix: Matrix, source: RandomSource) -> Integers:
-    """Return for each category number an exact draw from its row of a matrix."""
-    released = np.empty(len(codes), dtype=np.int64)
-    for code in np.unique(codes).tolist():
-        chosen = codes == code
-        released[chosen] = Inversion(_thresholds(matrix[code])).draw(source, int(chosen.sum()))
-    return released
-
-
-def _thresholds(row: Sequence[Fraction]) -> Reals:
-    cumulative = list(np.cumsum(np.array(row[:-1], dtype=object)))
-    return lambda bits: [Interval.of(Fraction(bound), bits) for bound in cumulative]

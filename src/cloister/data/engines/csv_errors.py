@@ -6,11 +6,11 @@ import gzip
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Literal, Protocol, cast
 
 from cloister.errors import DataError
 
-__all__ = ["check_is_text", "explained", "listing", "open_bytes"]
+__all__ = ["InputFile", "check_is_text", "explained", "listing", "open_bytes"]
 
 _CHUNK = 2**20
 _NOT_TEXT = {
@@ -27,12 +27,36 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BIG_ENDIAN, _LITTLE_ENDIAN = b"\xfe\xff", b"\xff\xfe"
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+class InputFile(Protocol):
+    """What is needed of a file: a path, or a file that only this process can read."""
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in errors."""
+        ...
+
+    @property
+    def suffix(self) -> str:
+        """Return the ending of its name."""
+        ...
+
+    def open(self, mode: Literal["rb"]) -> IO[bytes]:
+        """Open it for reading."""
+        ...
+
+    def absolute(self) -> object:
+        """Return what, written as text, DuckDB finds it by."""
+        ...
+
+
+def open_bytes(path: InputFile) -> IO[bytes]:
     """Open a file, unpacked if its name says that it is compressed."""
-    return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+    if isinstance(path, Path) and path.suffix == ".gz":
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    return path.open("rb")
 
 
-def check_is_text(path: Path, encoding: str) -> None:
+def check_is_text(path: InputFile, encoding: str) -> None:
     """Refuse a file whose first bytes say that it is something else than text in an encoding.
 
     Raises:
@@ -49,7 +73,7 @@ def check_is_text(path: Path, encoding: str) -> None:
         raise DataError(f'"{path.name}" is UTF-16 text.', fix='give its encoding, encoding="utf-16".')
 
 
-def explained(paths: Sequence[Path], message: str, encoding: str) -> DataError:
+def explained(paths: Sequence[InputFile], message: str, encoding: str) -> DataError:
     """Return our own error for DuckDB's or Python's."""
     where = re.search(r"CSV Error on Line: (\d+)", message)
     place = f"{listing(paths)}, line {where[1]}," if where else listing(paths)
@@ -77,13 +101,13 @@ def explained(paths: Sequence[Path], message: str, encoding: str) -> DataError:
     return _looked_at(paths, place)
 
 
-def listing(paths: Sequence[Path]) -> str:
+def listing(paths: Sequence[InputFile]) -> str:
     """Return the name of a file, and how many others are beside it."""
     others = f" (or one of the {len(paths) - 1} files beside it)" if len(paths) > 1 else ""
     return f'"{paths[0].name}"{others}'
 
 
-def _looked_at(paths: Sequence[Path], place: str) -> DataError:
+def _looked_at(paths: Sequence[InputFile], place: str) -> DataError:
     """Return an error for files of which the reader says only that they are wrong, or blames a quote."""
     seen = [_scan(path) for path in paths]
     if any(quotes % 2 for quotes, _ in seen):
@@ -105,7 +129,7 @@ def _looked_at(paths: Sequence[Path], place: str) -> DataError:
     )
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
+def _chunks(path: InputFile) -> Iterator[bytes]:
     try:
         with open_bytes(path) as stream:
             while chunk := stream.read(_CHUNK):
@@ -114,7 +138,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
         return
 
 
-def _scan(path: Path) -> tuple[int, set[bytes]]:
+def _scan(path: InputFile) -> tuple[int, set[bytes]]:
     """Return the number of quotes and the kinds of line ends outside quotes."""
     quotes, ends = 0, set[bytes]()
     for chunk in _chunks(path):

@@ -7,9 +7,8 @@ import io
 import re
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 
-from cloister.data.engines.csv_errors import check_is_text, explained, open_bytes
+from cloister.data.engines.csv_errors import InputFile, check_is_text, explained, open_bytes
 from cloister.errors import DataError, DataWarning
 
 __all__ = ["ENCODINGS", "check_header", "read_header"]
@@ -28,7 +27,7 @@ _YEAR = re.compile("(1[89]|20)[0-9]{2}")
 _HEADER_FIX = "put a line with the names of the columns at its top; if these are the names, put a letter before each."
 
 
-def read_header(path: Path, encoding: str) -> tuple[list[str], str]:
+def read_header(path: InputFile, encoding: str) -> tuple[list[str], str]:
     """Return the names of the columns and the delimiter."""
     try:
         check_is_text(path, encoding)
@@ -45,7 +44,7 @@ def read_header(path: Path, encoding: str) -> tuple[list[str], str]:
         raise _too_long(path) from None
 
 
-def check_header(path: Path, names: Sequence[str]) -> None:
+def check_header(path: InputFile, names: Sequence[str]) -> None:
     """Refuse a header whose names are mostly values, and warn if many are; names that may be cells are not quoted.
 
     Years and counted columns (0, 1, 2, ...) are taken for names.
@@ -72,7 +71,7 @@ def _looks_like_value(name: str, position: int) -> bool:
     return not counted and _YEAR.fullmatch(name) is None and _VALUE.fullmatch(name) is not None
 
 
-def _first_line(path: Path, encoding: str) -> str:
+def _first_line(path: InputFile, encoding: str) -> str:
     """Return the first line, and those after it while a quote is open, whatever ends the lines."""
     with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding=encoding, newline="") as stream:
         line = stream.readline(_LONGEST)
@@ -83,7 +82,7 @@ def _first_line(path: Path, encoding: str) -> str:
     return line
 
 
-def _too_long(path: Path) -> DataError:
+def _too_long(path: InputFile) -> DataError:
     return DataError(
         f'The header of "{path.name}" is far too long, or has a quote that is never closed.',
         fix="check that the file is CSV text with a header line.",

@@ -26,7 +26,7 @@ from cloister.data.engines.base import (
     unusable,
 )
 from cloister.data.profile import StorageType
-from cloister.errors import DataError
+from cloister.errors import CloisterError, DataError
 
 __all__ = ["DuckDBEngine", "connect", "engine_over_arrow", "engine_over_relation"]
 
@@ -55,17 +55,21 @@ _AS_TEXT = (
 
 _EXTENSIONS = ("arrow.uuid", "arrow.json")
 
+_FAILURES = (duckdb.Error, pa.ArrowException, OSError)
+"""What a query that cannot read its rows may end in; a stream that breaks off is an error of the system to Arrow."""
 _BATCH = 2**17
 _NUMBERS = itertools.count()
 _TEMPORARY = exp.Properties(expressions=[exp.TemporaryProperty()])
 
 _Run = Callable[[str], pa.Table]
+_Failure = Callable[[Exception], CloisterError]
 
 
 class DuckDBEngine:
     """A table in DuckDB. ``run`` executes SQL in which the table is called ``relation``.
 
     Text in a table that somebody else made (``is_foreign``) may have a collation of its own, which is set aside.
+    ``failure`` says in our own words why a query failed.
     """
 
     dialect = "duckdb"
@@ -82,9 +86,11 @@ class DuckDBEngine:
         connection: duckdb.DuckDBPyConnection | None = None,
         is_foreign: bool = False,
         sniffed: frozenset[str] = frozenset(),
+        failure: _Failure | None = None,
     ) -> None:
         self.names = repair_names(names)
         self.sniffed = sniffed
+        self._failure = failure or unreadable
         self._connection = connection
         self._beside = 0
         self._is_foreign = is_foreign
@@ -123,8 +129,8 @@ class DuckDBEngine:
                     self._check_collation()
                 result = self._run(sql)
             return cast_columns(result, schema)
-        except (duckdb.Error, pa.ArrowException):
-            raise _unreadable() from None
+        except _FAILURES as error:
+            raise self._failure(error) from None
 
     def _check_collation(self) -> None:
         """Refuse a connection that compares texts in its own way: which one stands for a group would be up to a row."""
@@ -145,8 +151,8 @@ class DuckDBEngine:
                 sql = query.sql(dialect=self.dialect, identify=True)
                 for batch in self._connection.sql(sql).to_arrow_reader(_BATCH):
                     yield from cast_columns(pa.Table.from_batches([batch]), schema).to_batches()
-        except (duckdb.Error, pa.ArrowException):
-            raise _unreadable() from None
+        except _FAILURES as error:
+            raise self._failure(error) from None
 
     def derive(self, query: exp.Select, schema: pa.Schema, lookups: Mapping[str, pa.Table]) -> Engine:
         """Return an engine over a view in this one's connection."""
@@ -160,9 +166,11 @@ class DuckDBEngine:
                     self._connection.register(f"{view.name}_{name}", table)
                 statement = exp.Create(this=view, kind="VIEW", expression=named, properties=_TEMPORARY.copy())
                 self._connection.execute(statement.sql(dialect=self.dialect, identify=True))
-                return engine_over_connection(self._connection, view, names=schema.names)
-        except duckdb.Error:
-            raise _unreadable() from None
+                return engine_over_connection(
+                    self._connection, view, names=schema.names, sniffed=self.sniffed, failure=self._failure
+                )
+        except duckdb.Error as error:
+            raise self._failure(error) from None
 
     def store(self, name: str) -> None:
         """Refuse: the rows are in files or in memory."""
@@ -189,7 +197,11 @@ class DuckDBEngine:
         with self._lock:
             self._connection.register(name, rows)
             return engine_over_connection(
-                self._connection, exp.to_table(name), names=other.names, sniffed=other.sniffed
+                self._connection,
+                exp.to_table(name),
+                names=other.names,
+                sniffed=other.sniffed,
+                failure=self._failure,
             )
 
 
@@ -198,6 +210,14 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
 }
+
+
+def forbid_spilling() -> None:
+    """Keep every database that this process opens from now on in memory: no row ever reaches a temporary file.
+
+    A query that needs more memory than there is then fails instead.
+    """
+    _CONFIGURATION["temp_directory"] = ""
 
 
 def connect() -> duckdb.DuckDBPyConnection:
@@ -258,6 +278,7 @@ def engine_over_connection(
     missing: tuple[str, ...] = (),
     is_foreign: bool = False,
     sniffed: frozenset[str] = frozenset(),
+    failure: _Failure | None = None,
 ) -> DuckDBEngine:
     """Return an engine over a table or view of a connection that is ours; ``is_foreign`` says who made the table."""
     described = connection.sql(exp.select("*").from_(relation).limit(0).sql(dialect="duckdb", identify=True))
@@ -270,6 +291,7 @@ def engine_over_connection(
         connection=connection,
         is_foreign=is_foreign,
         sniffed=sniffed,
+        failure=failure,
     )
 
 
@@ -285,7 +307,13 @@ def engine_over_relation(relation: Any, *, missing: tuple[str, ...] = ()) -> Duc
     )
 
 
-def _unreadable() -> DataError:
+def unreadable(error: Exception) -> DataError:
+    """Return why a query failed, without the database's own words: they may quote cells."""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return DataError(
+            "The question needs more memory than it may use.",
+            fix="ask for fewer groups or columns, or have the limit raised by whoever runs this.",
+        )
     return DataError(
         "The data could not be read to its end.",
         fix="check that the source is complete, unchanged since it was opened, and of one type per column.",

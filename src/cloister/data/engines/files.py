@@ -28,13 +28,21 @@ import duckdb
 from sqlglot import exp
 
 from cloister.data.engines.base import SQL_TYPES, repair_names
-from cloister.data.engines.csv_errors import explained, listing, open_bytes
+from cloister.data.engines.csv_errors import InputFile, explained, listing, open_bytes
 from cloister.data.engines.csv_header import ENCODINGS, check_header, read_header
 from cloister.data.engines.duckdb import DuckDBEngine, connect, engine_over_connection
 from cloister.data.profile import StorageType
 from cloister.errors import DataError, ParameterError
 
-__all__ = ["CSV_ENDINGS", "ENCODINGS", "PARQUET_ENDINGS", "engine_over_csv", "engine_over_parquet"]
+__all__ = [
+    "CSV_ENDINGS",
+    "ENCODINGS",
+    "PARQUET_ENDINGS",
+    "engine_over_csv",
+    "engine_over_input",
+    "engine_over_parquet",
+    "view_parquet",
+]
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -43,6 +51,8 @@ _IN_MEMORY = 2**30
 _GZIP_RATIO = 8
 _PLAIN_FOLDERS: dict[str, exp.Expression] = {"hive_partitioning": exp.false()}
 """A folder called age=99 must not add or replace a column."""
+_PARQUET = _PLAIN_FOLDERS | {"can_have_nan": exp.true()}
+"""The statistics of Parquet files leave NaN out: DuckDB would take them for a proof that there is none."""
 _CELLS, _DATA = "cloister_cells", "cloister_data"
 _REAL = r"(?i)[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?|nan"
 _PATTERNS = {
@@ -67,15 +77,20 @@ _COPIED = 2**20
 def engine_over_parquet(paths: Sequence[Path], *, missing: tuple[str, ...] = ()) -> DuckDBEngine:
     """Return an engine over Parquet files of one layout, left on disk."""
     connection = connect()
-    reader = exp.func("read_parquet", _texts(map(_not_a_pattern, paths)), *_options(_PLAIN_FOLDERS))
     try:
-        _create(connection, _DATA, exp.select("*").from_(reader), kind="VIEW")
+        view_parquet(connection, _DATA, list(map(_not_a_pattern, paths)))
         return engine_over_connection(connection, exp.to_table(_DATA), missing=missing)
     except duckdb.Error:
         raise DataError(
             f"{listing(paths)} is damaged or not a Parquet file.",
             fix="check that it was copied completely, and that all files have the same columns.",
         ) from None
+
+
+def view_parquet(connection: duckdb.DuckDBPyConnection, name: str, locations: Sequence[str]) -> None:
+    """Create a view of Parquet files."""
+    reader = exp.func("read_parquet", _texts(locations), *_options(_PARQUET))
+    _create(connection, name, exp.select("*").from_(reader), kind="VIEW")
 
 
 def engine_over_csv(
@@ -86,6 +101,30 @@ def engine_over_csv(
     storage: Mapping[str, StorageType] | None = None,
 ) -> DuckDBEngine:
     """Return an engine over CSV files of one layout; ``storage`` states the types of columns by name."""
+    kind = "TABLE" if _fits(paths) else "VIEW"
+    return _engine_over_text(paths, connect(), kind=kind, missing=missing, encoding=encoding, storage=storage)
+
+
+def engine_over_input(
+    file: InputFile,
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    missing: tuple[str, ...] = (),
+    storage: Mapping[str, StorageType] | None = None,
+) -> DuckDBEngine:
+    """Return an engine over one UTF-8 text that the connection can read; its cells are read anew for each query."""
+    return _engine_over_text([file], connection, kind="VIEW", missing=missing, encoding=None, storage=storage)
+
+
+def _engine_over_text(
+    paths: Sequence[InputFile],
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    kind: str,
+    missing: tuple[str, ...],
+    encoding: str | None,
+    storage: Mapping[str, StorageType] | None,
+) -> DuckDBEngine:
     encoding = _check_encoding(encoding)
     names, delimiter = read_header(paths[0], encoding)
     for path in paths[1:]:
@@ -98,11 +137,10 @@ def engine_over_csv(
     repaired = repair_names(names)
     known = storage or {}
     stated = {position: known[name] for position, name in enumerate(repaired) if name in known}
-    kind = "TABLE" if _fits(paths) else "VIEW"
     try:
         with _readable(paths, encoding, kind) as (read, code):
             cells = _cells(read, width=len(names), delimiter=delimiter, encoding=code, missing=missing)
-            connection = _load(cells, width=len(names), stated=stated, kind=kind)
+            _load(connection, cells, width=len(names), stated=stated, kind=kind)
     except duckdb.Error as error:
         raise explained(paths, str(error), encoding) from None
     except UnicodeError:
@@ -112,7 +150,7 @@ def engine_over_csv(
 
 
 @contextmanager
-def _readable(paths: Sequence[Path], encoding: str, kind: str) -> Iterator[tuple[Sequence[Path], str]]:
+def _readable(paths: Sequence[InputFile], encoding: str, kind: str) -> Iterator[tuple[Sequence[InputFile], str]]:
     """Give files that DuckDB reads, and their encoding: cp1252 is copied to UTF-8, gone when the cells are loaded."""
     if encoding != "cp1252":
         yield paths, encoding
@@ -131,11 +169,17 @@ def _readable(paths: Sequence[Path], encoding: str, kind: str) -> Iterator[tuple
         yield copies, "utf-8"
 
 
-def _load(cells: exp.Select, *, width: int, stated: Mapping[int, StorageType], kind: str) -> duckdb.DuckDBPyConnection:
+def _load(
+    connection: duckdb.DuckDBPyConnection,
+    cells: exp.Select,
+    *,
+    width: int,
+    stated: Mapping[int, StorageType],
+    kind: str,
+) -> None:
     """Create the typed table or view, its types stated or else decided from all cells."""
-    connection = connect()
     _create(connection, _CELLS, cells, kind=kind)
-    if len(stated) == width and kind == "VIEW":
+    if stated and kind == "VIEW":
         _read_through(connection, width)
     converted = {position: _if_it_fits(position, storage) for position, storage in stated.items()}
     open_ = [position for position in range(width) if position not in stated]
@@ -146,7 +190,6 @@ def _load(cells: exp.Select, *, width: int, stated: Mapping[int, StorageType], k
     if kind == "TABLE":
         connection.execute("DROP TABLE cloister_cells")
         connection.execute("SET enable_external_access = false")
-    return connection
 
 
 def _create(connection: duckdb.DuckDBPyConnection, name: str, query: exp.Select, *, kind: str) -> None:
@@ -154,7 +197,9 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, query: exp.Select,
     connection.execute(statement.sql(dialect="duckdb", identify=True))
 
 
-def _cells(paths: Sequence[Path], *, width: int, delimiter: str, encoding: str, missing: tuple[str, ...]) -> exp.Select:
+def _cells(
+    paths: Sequence[InputFile], *, width: int, delimiter: str, encoding: str, missing: tuple[str, ...]
+) -> exp.Select:
     """Return a query for all cells as text."""
     fields = [
         exp.PropertyEQ(this=exp.to_identifier(f"c{position}", quoted=True), expression=exp.Literal.string("VARCHAR"))
@@ -264,12 +309,12 @@ def _texts(texts: object) -> exp.Array:
     return exp.Array(expressions=[exp.Literal.string(text) for text in cast("Sequence[str]", texts)])
 
 
-def _not_a_pattern(path: Path) -> str:
+def _not_a_pattern(path: InputFile) -> str:
     """Return a path that DuckDB reads as this one file, whatever its name looks like."""
     return re.sub(r"[*?\[]", r"[\g<0>]", str(path.absolute()))
 
 
-def _compression(paths: Sequence[Path]) -> str:
+def _compression(paths: Sequence[InputFile]) -> str:
     """Return how files are packed; DuckDB itself does not see it behind a question mark in a name."""
     kinds = {"gzip" if path.suffix.lower() == ".gz" else "none" for path in paths}
     return kinds.pop() if len(kinds) == 1 else "auto"

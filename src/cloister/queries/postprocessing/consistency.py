@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.simplex import project_to_simplex
 from cloister.errors import ParameterError
 from cloister.queries.postprocessing import _released
 
@@ -46,17 +47,8 @@ def with_total(values: object, *, total: object, variances: object = None, signe
         raise ParameterError("The total is not one number.", fix="give total= as a number.")
     if signed:
         return np.asarray(cells + spread * (float(target) - cells.sum()) / spread.sum())
-    return _projected(cells.ravel(), spread.ravel(), max(float(target), 0.0)).reshape(cells.shape)
-
-
-def _projected(cells: Floats, spread: Floats, total: float) -> Floats:
-    """Return ``max(0, cell - shift * spread)`` for the shift at which the sum is right: it is linear between breaks."""
-    breaks = cells / spread
-    order = np.argsort(-breaks, kind="stable")
-    shifts = (np.cumsum(cells[order]) - total) / np.cumsum(spread[order])
-    kept = np.flatnonzero(breaks[order] > shifts)
-    shift = shifts[kept[-1]] if kept.size else breaks[order[0]]
-    return np.asarray(np.maximum(cells - shift * spread, 0.0))
+    near = project_to_simplex(cells.ravel(), total=max(float(target), 0.0), variances=spread.ravel())
+    return near.reshape(cells.shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

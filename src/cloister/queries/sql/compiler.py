@@ -26,7 +26,7 @@ from cloister.queries.sql.scope import Relation
 from cloister.queries.sql.size import Sizes
 from cloister.queries.sql.sources import Sources
 
-__all__ = ["Compiled", "compile_sql"]
+__all__ = ["Compiled", "compile_select", "compile_sql"]
 
 _MOST_ROWS = 2**31
 
@@ -63,8 +63,13 @@ def compile_sql(text: str, catalog: Catalog) -> Compiled:
         MissingBoundsError: if it needs public bounds that are not stated.
         ParameterError: if it is not SQL.
     """
+    return compile_select(parse_select(text), catalog)
+
+
+def compile_select(select: exp.Select, catalog: Catalog) -> Compiled:
+    """Return the question that a parsed query asks; raises as `compile_sql` does."""
     try:
-        return _compile(parse_select(text), catalog)
+        return _compile(select, catalog)
     except CloisterError:
         raise
     except (*BROKEN, ArithmeticError):

@@ -10,8 +10,8 @@ from cloister.data.engines.base import value
 from cloister.data.engines.predicates import FAMILIES, Family
 from cloister.data.profile import StorageType
 from cloister.data.table import Table
-from cloister.errors import MissingBoundsError, UnknownColumnError
-from cloister.queries.columns import column_key
+from cloister.errors import MissingBoundsError
+from cloister.queries.columns import column_key, person_value
 from cloister.queries.sql.scope import Relation
 from cloister.queries.sql.terms import Domain, Limits, Measured, Span, Term
 
@@ -22,11 +22,7 @@ def private_relation(table: Table, person: str | None) -> Relation:
     """Return the rows of a private table."""
     names = table.columns if table.schema is None else table.schema.names
     columns = {name: _maker(table, name, is_person=name == person) for name in names}
-    unit = None
-    if person is not None:
-        if person not in table.columns:
-            raise UnknownColumnError(person, table.columns)
-        unit = value(table.engine, table.columns.index(person))
+    unit = None if person is None else person_value(table, person)
     physical = tuple(f"c{position}" for position in range(len(table.columns)))
     return Relation(engine=table.engine, source=table.engine.source(), physical=physical, columns=columns, person=unit)
 

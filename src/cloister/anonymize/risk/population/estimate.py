@@ -18,13 +18,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from cloister.anonymize.risk.population.expectations import expected_logarithms
 from cloister.anonymize.risk.population.intensities import LARGEST, Array, IntensityGrid
 from cloister.anonymize.risk.population.mixtures import FittedMixture, fit_gamma, fit_lognormal
+from cloister.core._late import late_module
 from cloister.core.validation import check_confidence, check_count
 from cloister.errors import ParameterError
+
+special = late_module("scipy.special")
 
 __all__ = ["PopulationRisk", "estimate_population"]
 

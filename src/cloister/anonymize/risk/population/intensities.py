@@ -13,7 +13,10 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from cloister.core._late import late_module
+
+special = late_module("scipy.special")
 
 LARGEST = 30
 """Larger sample counts are one category: they tell nothing about unique people."""

@@ -1,0 +1,192 @@
+"""From SQL to what inference control judges: conditions apart by who may know them, groups and plain aggregates.
+
+SQL is parsed and resolved as for a `PrivateTable`; this module keeps a small part of what that understands. A column is
+known, confidential or hidden. Each condition that WHERE joins with AND is on known columns or on confidential ones, so
+that it is public which rows a question could be about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import compress
+
+from sqlglot import exp
+
+from cloister.data.engines.predicates import quoted
+from cloister.data.table import Table
+from cloister.errors import ParameterError, UnsafeQueryError
+from cloister.queries.catalog import Catalog
+from cloister.queries.cells import check_size
+from cloister.queries.inference_control.aggregates import Measure, read_measure
+from cloister.queries.question import Key
+from cloister.queries.sql import Compiled, compile_select
+from cloister.queries.sql.formulas import KeyColumn, NoisyColumn
+from cloister.queries.sql.parsing import clause
+from cloister.queries.sql.scope import both
+
+__all__ = ["DATA", "Asked", "Asker", "Shown"]
+
+DATA = "data"
+"""What SQL calls the table."""
+
+MOST_GROUPS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A column of the answer: which key or which measure it shows."""
+
+    name: str
+    index: int
+    is_key: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a query asks.
+
+    Attributes:
+        known: the condition on columns that the asker may know.
+        confidential: the condition on confidential columns.
+        keys: the groups, all public.
+        confidential_keys: for each key, whether it is a confidential column.
+        measures: what is computed in each group.
+        shown: the columns of the answer.
+    """
+
+    known: exp.Expression | None = field(repr=False)
+    confidential: exp.Expression | None = field(repr=False)
+    keys: tuple[Key, ...]
+    confidential_keys: tuple[bool, ...]
+    measures: tuple[Measure, ...]
+    shown: tuple[Shown, ...]
+
+    @property
+    def is_confidential(self) -> bool:
+        """Return whether confidential values decide which rows are asked about."""
+        return self.confidential is not None or any(self.confidential_keys)
+
+
+class Asker:
+    """Reads queries about one table."""
+
+    def __init__(self, table: Table, *, confidential: Set[str], hidden: Set[str], extremes: bool) -> None:
+        self._table = table
+        self._catalog = Catalog(private={DATA: table})
+        self._confidential, self._hidden = confidential, hidden
+        self._extremes = extremes
+
+    def read(self, select: exp.Select) -> Asked:
+        """Return what a query asks.
+
+        Raises:
+            UnsafeQueryError: if it is not among what is answered, with what is.
+            UnknownColumnError: if it names a column that does not exist.
+        """
+        _check_clauses(select)
+        compiled = compile_select(select, self._catalog)
+        conditions = [self._condition(select, part) for part in _parts(select)]
+        secret = [
+            self._is_confidential(condition, part) for condition, part in zip(conditions, _parts(select), strict=True)
+        ]
+        keys = compiled.question.keys
+        return Asked(
+            known=reduce(both, compress(conditions, [not flag for flag in secret]), None),
+            confidential=reduce(both, compress(conditions, secret), None),
+            keys=keys,
+            confidential_keys=tuple(self._is_confidential(_public(key).group, exp.column(key.name)) for key in keys),
+            measures=self._measures(compiled),
+            shown=_shown(compiled),
+        )
+
+    def _measures(self, compiled: Compiled) -> tuple[Measure, ...]:
+        if check_size(compiled.question.keys) > MOST_GROUPS:
+            raise ParameterError(
+                f"The answer would have more than {MOST_GROUPS:,} groups.", fix="group by fewer columns or values."
+            )
+        measures = tuple(
+            read_measure(item, self._table, confidential=self._confidential, extremes=self._extremes)
+            for item in compiled.question.aggregates
+        )
+        for measure in measures:
+            self._check_usable(measure.present if measure.number is None else measure.number.steps)
+        return measures
+
+    def _condition(self, select: exp.Select, part: exp.Expression) -> exp.Expression | None:
+        alone = select.copy()
+        alone.set("where", exp.Where(this=part.copy()))
+        return compile_select(alone, self._catalog).question.rows.condition
+
+    def _is_confidential(self, condition: exp.Expression | None, node: exp.Expression) -> bool:
+        """Return whether SQL over positional columns is about confidential ones; about both it is refused."""
+        names = self._check_usable(condition)
+        secret = names & self._confidential
+        if secret and names - secret:
+            raise UnsafeQueryError(
+                f'{quoted(node)} mixes "{min(secret)}", which is confidential, with other columns.',
+                fix="join conditions on confidential columns with AND, each on its own: sex = 'F' AND salary > 50000.",
+            )
+        return bool(secret)
+
+    def _check_usable(self, condition: exp.Expression | None) -> set[str]:
+        """Return the columns that SQL over positional columns is about, none of which may be hidden."""
+        found = [] if condition is None else condition.find_all(exp.Column)
+        names = {self._table.columns[int(column.name[1:])] for column in found}
+        if names & self._hidden:
+            raise UnsafeQueryError(
+                f'"{min(names & self._hidden)}" names single persons, who cannot be looked up.',
+                fix="ask about a group, by columns that many have in common.",
+            )
+        return names
+
+
+def _parts(select: exp.Select) -> list[exp.Expression]:
+    """Return the conditions that WHERE joins with AND, from left to right."""
+    where = select.args.get("where")
+    pending = [] if where is None else [where.this]
+    found = []
+    while pending:
+        node = pending.pop()
+        if type(node) is exp.Paren:
+            pending.append(node.this)
+        elif type(node) is exp.And:
+            pending += [node.expression, node.this]
+        else:
+            found.append(node)
+    return found
+
+
+def _check_clauses(select: exp.Select) -> None:
+    start = clause(select, "from")
+    if clause(select, "with") or select.args.get("joins") or (start is not None and type(start.this) is not exp.Table):
+        raise UnsafeQueryError(
+            "The query selects from more than one table, or from a subquery.", fix=f"select FROM {DATA} alone."
+        )
+    for name in ("having", "order", "limit", "offset"):
+        if select.args.get(name):
+            raise UnsafeQueryError(
+                f"{name.upper()} is not answered under inference control.",
+                fix="leave it out, and sort or filter the answer.",
+            )
+
+
+def _public(key: Key) -> Key:
+    if key.values is None:
+        raise UnsafeQueryError(
+            f'The groups of "{key.name}" are not public, and showing which there are would tell about single rows.',
+            fix="state its categories in the schema, or group by a column that has some.",
+        )
+    return key
+
+
+def _shown(compiled: Compiled) -> tuple[Shown, ...]:
+    found = []
+    for output in compiled.presentation.outputs:
+        if not isinstance(output.formula, KeyColumn | NoisyColumn):
+            raise UnsafeQueryError(
+                f'"{output.name}" is computed from answers.', fix="ask for its parts, and compute it from the answer."
+            )
+        found.append(Shown(output.name, output.formula.index, isinstance(output.formula, KeyColumn)))
+    return tuple(found)
