@@ -1,0 +1,1 @@
+"""Protocols that estimate how many people have each value of a public domain."""

@@ -1,0 +1,69 @@
+"""Hadamard response: one column of a Hadamard matrix, more often where the value's row agrees.
+
+Acharya, Sun and Zhang (2019), in its form for high privacy: the report is a column of a matrix whose order is a power
+of two above the domain size. Of the columns, half agree with the row of a value; the device chooses that half with
+probability ``exp(epsilon) / (exp(epsilon) + 1)`` and a column in it uniformly. Reports have as many bits as the domain
+has digits, and all supports are counted by one fast transform.
+
+Privacy: claim epsilon-LDP. Each column has probability ``2 p / K`` or ``2 (1 - p) / K`` whatever the value.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.local.domain import Codes
+from cloister.local.draws import CERTAIN, Draws
+from cloister.local.frequency.support import SupportProtocol
+from cloister.local.kernels.hadamard import order_for, support_counts, with_parities
+from cloister.local.output_space import Integer, OutputSpace, Payload
+from cloister.local.protocol import lie_threshold, protocols
+
+__all__ = ["HadamardResponse"]
+
+
+@protocols.register("hadamard_response")
+class HadamardResponse(SupportProtocol):
+    """One column of a Hadamard matrix: tiny reports and fast estimates for very large domains (HR).
+
+    >>> protocol = HadamardResponse(domain=range(1000), epsilon=1)
+    >>> protocol.order
+    1024
+    """
+
+    name = "hadamard_response"
+
+    def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
+        super().__init__(domain=domain, epsilon=epsilon)
+        self.order = order_for(len(self.domain))
+        self.truth = CERTAIN - lie_threshold(self.epsilon)
+        self.output_space = OutputSpace((Integer("y", 0, self.order - 1),))
+        self._check_epsilon()
+
+    @property
+    def probabilities(self) -> tuple[Fraction, Fraction]:
+        """Return (p, q): how often the column agrees with the sender's row, and with any other: a half."""
+        return Fraction(self.truth, CERTAIN), Fraction(1, 2)
+
+    @property
+    def likelihood_ratio(self) -> Fraction:
+        """Return ``p / (1 - p)``."""
+        p, _ = self.probabilities
+        return p / (1 - p)
+
+    def perturb(self, codes: Codes, draws: Draws) -> Payload:
+        """Return reports: a toss whether to agree, a column, and its lowest digit of the row flipped if need be."""
+        disagree = ~draws.chances(self.truth, len(codes))
+        columns = draws.below(self.order, len(codes))
+        return self.output_space.rows(y=with_parities(columns, codes, disagree.astype(np.int64)))
+
+    def support_counts(self, payload: Payload) -> NDArray[np.int64]:
+        """Return for each value the number of columns that agree with its row."""
+        return support_counts(payload["y"].astype(np.int64), self.order, len(self.domain))
+
+    def _params(self) -> dict[str, Any]:
+        return {"order": self.order, "truth": str(self.truth)}

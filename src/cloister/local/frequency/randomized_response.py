@@ -1,0 +1,134 @@
+"""Randomized response to a question with two answers: Warner's design, and the two-coin design.
+
+Warner (1965): answer truly with probability ``exp(epsilon) / (exp(epsilon) + 1)``, else the opposite. Two coins
+(Greenberg et al. 1969): with probability ``truth`` the truth, otherwise a second coin that says yes with probability
+``second``; its epsilon follows from the coins. A second coin that always says yes ("heads: say yes") is refused: a no
+would then be certain truth, and epsilon infinite.
+
+Privacy: claim epsilon-LDP, with epsilon the logarithm of the largest ratio of the four probabilities.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+
+from cloister.core import exact
+from cloister.core.random import Words
+from cloister.core.validation import check_probability
+from cloister.errors import ParameterError, UnsafeMechanismError
+from cloister.local.domain import Codes
+from cloister.local.draws import CERTAIN, Draws
+from cloister.local.estimates import FrequencyEstimate, enough
+from cloister.local.frequency.support import FrequencyProtocol
+from cloister.local.output_space import Integer, OutputSpace, Payload
+from cloister.local.protocol import lie_threshold, protocols
+from cloister.mechanisms.randomized_response import randomized_response_epsilon
+
+__all__ = ["RandomizedResponse"]
+
+
+@protocols.register("randomized_response")
+class RandomizedResponse(FrequencyProtocol):
+    """A private answer to a question with two answers, by default no and yes (RR).
+
+    Give either epsilon, or the two coins: ``truth``, the probability of answering truly, and ``second``, that of a yes
+    otherwise.
+
+    Attributes:
+        yes_if_yes: the threshold of the second answer for those whose answer it is.
+        yes_if_no: its threshold for the others.
+
+    >>> protocol = RandomizedResponse(truth=0.5, second=0.5)
+    >>> round(float(protocol.epsilon), 6)
+    1.098612
+    >>> estimate = protocol.estimate(protocol.randomize([True] * 800 + [False] * 200))
+    >>> list(estimate.counts)
+    [False, True]
+    """
+
+    name = "randomized_response"
+
+    def __init__(
+        self, *, domain: object = (False, True), epsilon: object = None, truth: object = None, second: object = None
+    ) -> None:
+        self._coins = _coins(epsilon, truth, second)
+        super().__init__(domain=domain, epsilon=epsilon if self._coins is None else _epsilon(*self._coins))
+        if len(self.domain) != 2:
+            raise ParameterError(
+                "Randomized response is for two answers.", fix="use DirectEncoding for more, or local.recommend."
+            )
+        self.yes_if_yes, self.yes_if_no = self._thresholds()
+        self.output_space = OutputSpace((Integer("y", 0, 1),))
+        self._check_epsilon()
+
+    def _thresholds(self) -> tuple[int, int]:
+        if self._coins is None:
+            lie = lie_threshold(self.epsilon)
+            return CERTAIN - lie, lie
+        truth, second = self._coins
+        forced = (1 - truth) * second
+        return floor((truth + forced) * CERTAIN), ceil(forced * CERTAIN)
+
+    @property
+    def probabilities(self) -> tuple[Fraction, Fraction]:
+        """Return (p, q): how often yes is told by those who mean it, and by the others."""
+        return Fraction(self.yes_if_yes, CERTAIN), Fraction(self.yes_if_no, CERTAIN)
+
+    @property
+    def likelihood_ratio(self) -> Fraction:
+        """Return the larger of ``p / q`` and ``(1 - q) / (1 - p)``."""
+        p, q = self.probabilities
+        return max(p / q, (1 - q) / (1 - p))
+
+    def perturb(self, codes: Codes, draws: Draws) -> Payload:
+        """Return reports: one toss, with the threshold of the sender's answer."""
+        thresholds: Words = np.where(codes == 1, np.uint64(self.yes_if_yes), np.uint64(self.yes_if_no))
+        return self.output_space.rows(y=draws.chances(thresholds, len(codes)))
+
+    def estimate(self, reports: Any) -> FrequencyEstimate:  # whatever holds reports
+        """Return how many people have each answer; see `FrequencyProtocol.estimate`."""
+        found = self.read(reports)
+        n, (p, q) = enough(len(found)), map(float, self.probabilities)
+        yes = (int(found.payload["y"].sum()) - n * q) / (p - q)
+        variance = n * self.variance(min(max(yes / n, 0.0), 1.0))
+        return self._estimated([n - yes, yes], [variance, variance], n, self.guarantee_of(found))
+
+    def variance(self, frequency: object = 0) -> float:
+        """Return the variance of the estimated share of yes times the number of reports, for a true share."""
+        share = float(check_probability(frequency, name="frequency"))
+        p, q = map(float, self.probabilities)
+        return (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
+
+    def _options(self) -> dict[str, Any]:
+        names = ("truth", "second")
+        return {} if self._coins is None else dict(zip(names, map(exact.text, self._coins), strict=True))
+
+    def _params(self) -> dict[str, Any]:
+        return {"yes_if_yes": str(self.yes_if_yes), "yes_if_no": str(self.yes_if_no)}
+
+
+def _coins(epsilon: object, truth: object, second: object) -> tuple[Fraction, Fraction] | None:
+    if truth is None and second is None and epsilon is not None:
+        return None
+    if truth is None or second is None:
+        raise ParameterError(
+            "Randomized response needs epsilon, or both coins.", fix="write epsilon=1, or truth=0.5, second=0.5."
+        )
+    coins = check_probability(truth, name="truth"), check_probability(second, name="second")
+    if epsilon is not None and exact.number(epsilon, name="epsilon") != _epsilon(*coins):
+        raise ParameterError("The coins have another epsilon.", fix="leave epsilon out: it follows from the coins.")
+    return coins
+
+
+def _epsilon(truth: Fraction, second: Fraction) -> Fraction:
+    epsilon = randomized_response_epsilon(truth, second)
+    if epsilon is None:
+        raise UnsafeMechanismError(
+            "One of the answers would prove the truth: epsilon is infinite.",
+            fix="use truth below 1 and second strictly between 0 and 1, such as truth=0.5, second=0.5.",
+        )
+    return epsilon

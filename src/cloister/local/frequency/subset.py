@@ -1,0 +1,107 @@
+"""Subset selection: report a set of values of fixed size, which holds the sender's own more often than the others.
+
+Ye and Barg (2018); Wang et al. (2019): sets of about ``d / (exp(epsilon) + 1)`` values have the smallest variance
+of all protocols for every domain size. A set of size k holds the own value with probability
+``k exp(epsilon) / (k exp(epsilon) + d - k)``; the others are drawn uniformly.
+
+Privacy: claim epsilon-LDP. There are ``C(d-1, k-1)`` sets with a value and ``C(d-1, k)`` without, equally likely in
+each group, so that a set's probabilities under two values have ratio ``p (d - k) / ((1 - p) k) <= exp(epsilon)``.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.core import exact
+from cloister.core.validation import check_count
+from cloister.errors import ParameterError
+from cloister.local.domain import Codes
+from cloister.local.draws import CERTAIN, Draws
+from cloister.local.frequency.support import SupportProtocol
+from cloister.local.kernels.column_counts import column_counts
+from cloister.local.output_space import Bits, OutputSpace, Payload
+from cloister.local.protocol import lie_threshold, protocols
+
+__all__ = ["SubsetSelection"]
+
+
+@protocols.register("subset_selection")
+class SubsetSelection(SupportProtocol):
+    """A set of values of fixed size: the smallest variance for every domain size and epsilon (SS).
+
+    Attributes:
+        size: how many values a report holds; by default the number of smallest variance.
+
+    >>> SubsetSelection(domain=range(15), epsilon=1).size
+    4
+    """
+
+    name = "subset_selection"
+
+    def __init__(self, *, domain: object = None, epsilon: object = None, size: int | None = None) -> None:
+        super().__init__(domain=domain, epsilon=epsilon)
+        self._chosen = size
+        self.size = self._best_size() if size is None else self._checked(size)
+        others = len(self.domain) - self.size
+        self.truth = CERTAIN - lie_threshold(self.epsilon, Fraction(others, self.size))
+        self.output_space = OutputSpace((Bits("bits", len(self.domain), ones=self.size),))
+        self._check_epsilon()
+
+    @property
+    def probabilities(self) -> tuple[Fraction, Fraction]:
+        """Return (p, q): how often the set holds the sender's value, and any other value."""
+        told = Fraction(self.truth, CERTAIN)
+        return told, (self.size - told) / (len(self.domain) - 1)
+
+    @property
+    def likelihood_ratio(self) -> Fraction:
+        """Return the ratio of the probabilities of a set with a value and without."""
+        told = Fraction(self.truth, CERTAIN)
+        return told * (len(self.domain) - self.size) / ((1 - told) * self.size)
+
+    def perturb(self, codes: Codes, draws: Draws) -> Payload:
+        """Return reports: a toss for the own value, then one draw for each other value, in domain order.
+
+        Another value is taken if its draw below the number of values left is below the number of places left.
+        """
+        told = draws.chances(self.truth, len(codes))
+        room = self.size - told.astype(np.int64)
+        chosen = np.zeros((len(codes), len(self.domain)), dtype=np.bool_)
+        chosen[np.arange(len(codes)), codes] = told
+        for step in range(len(self.domain) - 1):
+            places = step + (step >= codes)
+            taken = draws.below(len(self.domain) - 1 - step, len(codes)) < room
+            chosen[np.arange(len(codes)), places] = taken
+            room -= taken
+        return self.output_space.rows(bits=np.packbits(chosen, axis=1, bitorder="little"))
+
+    def support_counts(self, payload: Payload) -> NDArray[np.int64]:
+        """Return for each value the number of sets that hold it."""
+        return column_counts(payload["bits"], len(self.domain))
+
+    def _best_size(self) -> int:
+        """Return the better of the whole numbers around ``d / (exp(epsilon) + 1)``, by the variance for rare values."""
+        count, growth = len(self.domain), float(exact.exp_bounds(self.epsilon)[0])
+        near = max(1, int(count / (growth + 1)))
+        return min((near, min(near + 1, count - 1)), key=lambda size: _variance(size, count, growth))
+
+    def _checked(self, size: int) -> int:
+        if check_count(size, name="size", at_least=1) >= len(self.domain):
+            raise ParameterError("A set of all values tells nothing.", fix=f"use size <= {len(self.domain) - 1}.")
+        return size
+
+    def _options(self) -> dict[str, Any]:
+        return {} if self._chosen is None else {"size": self._chosen}
+
+    def _params(self) -> dict[str, Any]:
+        return {"size": self.size, "truth": str(self.truth)}
+
+
+def _variance(size: int, count: int, growth: float) -> float:
+    p = size * growth / (size * growth + count - size)
+    q = (size - p) / (count - 1)
+    return q * (1 - q) / (p - q) ** 2

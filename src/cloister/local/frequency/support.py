@@ -1,0 +1,110 @@
+"""What most frequency protocols share: a report supports some values, the true one more often than the others.
+
+With p the probability that a report supports its sender's value and q that it supports another one, the number of
+supporting reports I estimates the count ``(I - n q) / (p - q)`` without bias, with variance
+``(c p (1 - p) + (n - c) q (1 - q)) / (p - q)**2`` for a true count c (Wang, Blocki, Li and Jha 2017).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cloister.core.guarantees import LocalDP
+from cloister.core.validation import check_probability
+from cloister.local.domain import Codes, Domain
+from cloister.local.estimates import FrequencyEstimate, enough
+from cloister.local.output_space import Payload
+from cloister.local.protocol import Protocol
+
+__all__ = ["FrequencyProtocol", "SupportProtocol", "is_one"]
+
+
+def is_one(values: Any) -> bool:  # one value or many
+    """Return whether this is one person's value rather than many people's."""
+    if isinstance(values, list | tuple):
+        return False
+    return isinstance(values, str | bytes) or np.ndim(values) == 0
+
+
+class FrequencyProtocol(Protocol):
+    """A protocol for one value of a public domain.
+
+    Attributes:
+        domain: the public answers.
+    """
+
+    domain: Domain
+
+    def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
+        self.domain = Domain.of(domain)
+        super().__init__(epsilon=epsilon)
+
+    def encode(self, values: Any) -> tuple[Codes, bool]:  # one value or many
+        """Return the codes of values, and whether it was a single value."""
+        single = is_one(values)
+        return self.domain.codes([values] if single else values), single
+
+    @abstractmethod
+    def estimate(self, reports: Any) -> FrequencyEstimate:  # whatever holds reports
+        """Return how many people have each value.
+
+        Raises:
+            ForeignReportError: if reports were made with another protocol.
+            MalformedReportError: if a report is not one that this protocol can make.
+            TooFewReportsError: if there are none.
+        """
+
+    @abstractmethod
+    def variance(self, frequency: object = 0) -> float:
+        """Return the variance of an estimated share times the number of reports, for a value of a true share."""
+
+    def _estimated(
+        self, counts: ArrayLike, variances: ArrayLike, reports: int, guarantee: LocalDP
+    ) -> FrequencyEstimate:
+        return FrequencyEstimate(
+            domain=self.domain.values,
+            raw_counts=np.asarray(counts, dtype=np.float64),
+            raw_errors=np.sqrt(np.asarray(variances, dtype=np.float64)),
+            reports=reports,
+            protocol=self.name,
+            guarantee=guarantee,
+        )
+
+    def _domain_record(self) -> dict[str, Any]:
+        return {"domain": list(self.domain.values), "domain_hash": self.domain.hash}
+
+    def _domain_words(self) -> str:
+        return f"domain of {len(self.domain)}"
+
+
+class SupportProtocol(FrequencyProtocol):
+    """A frequency protocol whose reports support values."""
+
+    @property
+    @abstractmethod
+    def probabilities(self) -> tuple[Fraction, Fraction]:
+        """Return (p, q): how often a report supports its sender's value, and any other value, exactly."""
+
+    @abstractmethod
+    def support_counts(self, payload: Payload) -> NDArray[np.int64]:
+        """Return for each value the number of reports that support it."""
+
+    def estimate(self, reports: Any) -> FrequencyEstimate:  # whatever holds reports
+        """Return how many people have each value; see `FrequencyProtocol.estimate`."""
+        found = self.read(reports)
+        n, (p, q) = enough(len(found)), map(float, self.probabilities)
+        counts = (self.support_counts(found.payload) - n * q) / (p - q)
+        likely = np.clip(counts, 0, n)
+        variances = (likely * p * (1 - p) + (n - likely) * q * (1 - q)) / (p - q) ** 2
+        return self._estimated(counts, variances, n, self.guarantee_of(found))
+
+    def variance(self, frequency: object = 0) -> float:
+        """Return the variance of an estimated share times the number of reports, for a value of a true share."""
+        share = float(check_probability(frequency, name="frequency"))
+        p, q = map(float, self.probabilities)
+        return (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2

@@ -1,0 +1,1 @@
+"""Protocols for numbers within public bounds: their mean, several means at once, and their distribution."""

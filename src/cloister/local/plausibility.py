@@ -1,0 +1,381 @@
+"""Whether reports look like the work of honest devices, for any true values that people may have.
+
+Each test compares a count with a law that holds *whatever people's values are*, or with a bound on it, so that odd but
+true data never raise an alarm. A count of honest reports with probabilities between ``low`` and ``high`` lies
+between two binomials (each is a sum of independent tosses), and the tails of those are exact. Covariances of two
+bits have mean zero for honest reports, and Bernstein's inequality bounds them. Many comparisons are paid for by
+Bonferroni. So the stated rate of false alarms is a bound, not an approximation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial, singledispatch
+from math import lgamma
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cloister.local.draws import CERTAIN
+from cloister.local.estimates import Floats
+from cloister.local.frequency.hadamard import HadamardResponse
+from cloister.local.frequency.hashing import OptimizedLocalHashing
+from cloister.local.frequency.histogram import STEPS, SummationHistogramEncoding, ThresholdHistogramEncoding
+from cloister.local.frequency.pram import Pram
+from cloister.local.frequency.randomized_response import RandomizedResponse
+from cloister.local.frequency.rappor import Rappor
+from cloister.local.frequency.subset import SubsetSelection
+from cloister.local.frequency.support import SupportProtocol
+from cloister.local.frequency.unary import UnaryEncoding
+from cloister.local.frequency.unary_set import UnarySet
+from cloister.local.heavy_hitters import HeavyHitters
+from cloister.local.kernels.column_counts import column_counts
+from cloister.local.output_space import Payload
+from cloister.local.protocol import Protocol
+from cloister.local.row_laws import likeliest_row
+
+__all__ = ["Finding", "Test", "equal_parts", "findings_of", "outside", "tests_of"]
+
+_BINS = 64
+_COARSE = 16
+_COLUMNS = 64
+_CHUNK = 2**16
+_MOST_SYMBOLS = 2**20
+_MULTIPLIER = 0x9E3779B97F4A7C15
+"""The golden ratio in 64 bits: it spreads fingerprints of rows."""
+
+_ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one test.
+
+    Attributes:
+        name: what was tested.
+        problem: one sentence, in case of an alarm.
+        chance: a bound on the probability that honest reports look at least so odd.
+    """
+
+    name: str
+    problem: str
+    chance: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values."""
+        return {"test": self.name, "problem": self.problem, "chance": self.chance}
+
+
+Test = Callable[[Payload], Finding]
+
+
+def findings_of(protocol: Protocol, payload: Payload) -> tuple[Finding, ...]:
+    """Return the outcome of every test that suits a protocol."""
+    tests: list[Test] = [*tests_of(protocol), partial(_duplicates, protocol)]
+    return tuple(test(payload) for test in tests)
+
+
+@singledispatch
+def tests_of(_protocol: Protocol) -> Iterator[Test]:
+    """Yield the tests of a protocol beyond repeated rows."""
+    yield from ()
+
+
+@tests_of.register
+def _(protocol: SupportProtocol) -> Iterator[Test]:
+    yield partial(_supports, protocol)
+
+
+@tests_of.register
+def _(protocol: UnaryEncoding) -> Iterator[Test]:
+    p, q = map(float, protocol.probabilities)
+    yield partial(_supports, protocol)
+    yield partial(_number_of_ones, law=_ones_law(len(protocol.domain), 1, p, q))
+    yield partial(_pairs, size=len(protocol.domain), p=p, q=q, neither=q * q, one=p * q)
+
+
+@tests_of.register
+def _(protocol: UnarySet) -> Iterator[Test]:
+    p, q = map(float, protocol.probabilities)
+    fewest, most = (_ones_law(len(protocol.domain), own, p, q) for own in (0, protocol.most))
+    yield partial(_supports, protocol)
+    yield partial(_ones_between, fewest=fewest, most=most)
+
+
+@tests_of.register
+def _(protocol: SubsetSelection) -> Iterator[Test]:
+    p, q = map(float, protocol.probabilities)
+    size, places = len(protocol.domain), protocol.size
+    yield partial(_supports, protocol)
+    if size > 2:
+        others = (size - 1) * (size - 2)
+        neither = (p * (places - 1) * (places - 2) + (1 - p) * places * (places - 1)) / others
+        yield partial(_pairs, size=size, p=p, q=q, neither=neither, one=p * (places - 1) / (size - 1))
+
+
+@tests_of.register
+def _(protocol: HadamardResponse) -> Iterator[Test]:
+    half = 2 * float(protocol.probabilities[0]) / protocol.order
+    low, high = np.full(protocol.order, 2 / protocol.order - half), np.full(protocol.order, half)
+    low[0] = half
+    yield partial(_supports, protocol)
+    if protocol.order <= _MOST_SYMBOLS:
+        yield partial(_symbols, low=low, high=high)
+
+
+@tests_of.register
+def _(protocol: OptimizedLocalHashing) -> Iterator[Test]:
+    yield partial(_supports, protocol)
+    yield partial(_functions, protocol)
+
+
+@tests_of.register
+def _(protocol: HeavyHitters) -> Iterator[Test]:
+    groups = np.full(len(protocol.lengths), 1 / len(protocol.lengths))
+    yield partial(_shares, field="group", law=groups, name="groups")
+    yield partial(_functions, protocol)
+
+
+@tests_of.register
+def _(protocol: RandomizedResponse) -> Iterator[Test]:
+    p, q = map(float, protocol.probabilities)
+    yes = sorted((p, q))
+    yield partial(_symbols, low=np.array([1 - yes[1], yes[0]]), high=np.array([1 - yes[0], yes[1]]))
+
+
+@tests_of.register
+def _(protocol: Pram) -> Iterator[Test]:
+    matrix = np.array([[float(entry) for entry in row] for row in protocol.matrix])
+    yield partial(_symbols, low=matrix.min(axis=0), high=matrix.max(axis=0))
+
+
+@tests_of.register
+def _(protocol: Rappor) -> Iterator[Test]:
+    p, q = map(float, protocol.probabilities)
+    weights = protocol.filters.sum(axis=2)
+    yield partial(_shares, field="cohort", law=np.full(protocol.cohorts, 1 / protocol.cohorts), name="cohorts")
+    yield partial(_bits_by_cohort, protocol)
+    if weights.min() == weights.max():
+        yield partial(_number_of_ones, law=_ones_law(protocol.bits, int(weights.max()), p, q))
+    if protocol.hashes == 1:
+        yield partial(_pairs, size=protocol.bits, p=p, q=q, neither=q * q, one=p * q)
+
+
+@tests_of.register
+def _(protocol: SummationHistogramEncoding) -> Iterator[Test]:
+    yield partial(_cells, scale=float(protocol.scale))
+
+
+@tests_of.register
+def _(protocol: ThresholdHistogramEncoding) -> Iterator[Test]:
+    yield partial(_supports, protocol)
+    yield partial(_cells, scale=float(protocol.scale))
+
+
+def _supports(protocol: SupportProtocol, payload: Payload) -> Finding:
+    p, q = map(float, protocol.probabilities)
+    counts = protocol.support_counts(payload)
+    chance, place = outside(counts, len(payload), q, p)
+    problem = (
+        f"{int(counts[place]):,} of {len(payload):,} reports support one answer; if nobody has it about "
+        f"{q * len(payload):,.0f} do, if everybody has it about {p * len(payload):,.0f}."
+    )
+    return Finding("supports", problem, chance)
+
+
+def _bits_by_cohort(protocol: Rappor, payload: Payload) -> Finding:
+    counted = protocol.counted(payload)
+    chance, _ = outside(counted.ones, counted.reports[:, None], counted.one_if_clear, counted.one_if_set)
+    return Finding(
+        "supports", "A bit of the filter is set more or less often than any people's values explain.", chance
+    )
+
+
+def _symbols(payload: Payload, *, low: Floats, high: Floats) -> Finding:
+    counts = np.bincount(payload["y"], minlength=len(low))
+    chance, place = outside(counts, len(payload), low, high)
+    problem = (
+        f"One report was sent {int(counts[place]):,} times; honest devices send it between about "
+        f"{low[place] * len(payload):,.0f} and {high[place] * len(payload):,.0f} times, whatever people's values are."
+    )
+    return Finding("symbols", problem, chance)
+
+
+def _shares(payload: Payload, *, field: str, law: Floats, name: str) -> Finding:
+    counts = np.bincount(payload[field], minlength=len(law))
+    chance, place = outside(counts, len(payload), law, law)
+    problem = (
+        f"One of the {name} has {int(counts[place]):,} reports, of about {law[place] * len(payload):,.0f} expected."
+    )
+    return Finding(name, problem, chance)
+
+
+def _functions(protocol: OptimizedLocalHashing | HeavyHitters, payload: Payload) -> Finding:
+    """Test that functions are drawn uniformly, and that the told bucket does not depend on the function's slope."""
+    prime, n = protocol.prime, len(payload)
+    a, b, y = (payload[name].astype(np.int64) for name in ("a", "b", "y"))
+    told = _bucket_law(protocol)
+    slopes, fine = equal_parts(prime, _BINS), equal_parts(prime, _COARSE)
+    joint = np.bincount(a * _COARSE // prime * len(told) + y, minlength=_COARSE * len(told))
+    chances = [
+        outside(np.bincount(a * _BINS // prime, minlength=_BINS), n, slopes, slopes)[0],
+        outside(np.bincount(b * _BINS // prime, minlength=_BINS), n, slopes, slopes)[0],
+        outside(joint, n, *2 * (np.outer(fine, told).ravel(),))[0],
+        outside(np.array([(a == 0).sum()]), n, 1 / prime, 1 / prime)[0],
+    ]
+    problem = "The hash functions are not drawn as devices draw them: some kinds come too often or too seldom."
+    return Finding("functions", problem, min(1.0, len(chances) * min(chances)))
+
+
+def _bucket_law(protocol: OptimizedLocalHashing | HeavyHitters) -> Floats:
+    """Return the law of the told bucket, the same for every value and slope."""
+    small, larger = divmod(protocol.prime, protocol.buckets)
+    hashed = (small + (np.arange(protocol.buckets) < larger)) / protocol.prime
+    truth = protocol.truth / CERTAIN
+    return np.asarray(hashed * truth + (1 - hashed) * (1 - truth) / (protocol.buckets - 1))
+
+
+def equal_parts(prime: int, parts: int) -> Floats:
+    """Return the share of each of so many parts of the integers below a number, as even as integers allow."""
+    edges = -(-np.arange(parts + 1) * prime // parts)
+    return np.asarray(np.diff(edges) / prime)
+
+
+def _counts_of_ones(payload: Payload, size: int) -> NDArray[np.int64]:
+    """Return how many reports have each number of ones."""
+    ones = np.concatenate(
+        [_ONES[payload["bits"][start : start + _CHUNK]].sum(axis=1) for start in range(0, len(payload), _CHUNK)]
+    )
+    return np.bincount(ones, minlength=size)
+
+
+def _ones_between(payload: Payload, *, fewest: Floats, most: Floats) -> Finding:
+    """Compare how many reports have at least so many ones with those of people who pick nothing, or all they may."""
+    observed = _counts_of_ones(payload, len(most))[::-1].cumsum()[::-1][1:]
+    low, high = (np.minimum(law[::-1].cumsum()[::-1][1:], 1.0) for law in (fewest, most))
+    chance, place = outside(observed, len(payload), low, high)
+    problem = (
+        f"{int(observed[place]):,} reports have at least {place + 1:,} ones; honest devices send between about "
+        f"{low[place] * len(payload):,.0f} and {high[place] * len(payload):,.0f} such, whatever people picked."
+    )
+    return Finding("ones", problem, chance)
+
+
+def _number_of_ones(payload: Payload, *, law: Floats) -> Finding:
+    """Compare how many reports have each number of ones, at least it and at most it, with the exact law."""
+    counts = _counts_of_ones(payload, len(law))
+    observed = np.concatenate([counts, counts.cumsum(), counts[::-1].cumsum()])
+    expected = np.minimum(np.concatenate([law, law.cumsum(), law[::-1].cumsum()]), 1.0)
+    chance, place = outside(observed, len(payload), expected, expected)
+    problem = (
+        f"The number of ones per report does not follow its law: {int(observed[place]):,} reports in one range of it, "
+        f"where {expected[place] * len(payload):,.1f} are expected."
+    )
+    return Finding("ones", problem, chance)
+
+
+def _ones_law(size: int, own: int, p: float, q: float) -> Floats:
+    return np.convolve(_binomial(own, p), _binomial(size - own, q))
+
+
+def _binomial(count: int, p: float) -> Floats:
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    k = np.arange(count + 1)
+    return np.asarray(
+        np.exp(gammaln(count + 1) - gammaln(k + 1) - gammaln(count - k + 1) + xlogy(k, p) + xlog1py(count - k, -p))
+    )
+
+
+def _pairs(payload: Payload, *, size: int, p: float, q: float, neither: float, one: float) -> Finding:
+    """Compare how often two bits are set together with what their own frequencies imply.
+
+    Given the sender's value, two bits are both set with probability ``one`` if one of them is its own and ``neither``
+    if not. So ``B C - neither - k (B + C - 2 q)`` with ``k = (one - neither) / (p - q)`` has mean zero.
+    """
+    slope = (one - neither) / (p - q)
+    both, counts = _together(payload, size)
+    sums = both - len(payload) * neither - slope * (counts[:, None] + counts - 2 * q * len(payload))
+    np.fill_diagonal(sums, 0)
+    variance, most = _pair_moments(p, q, neither, one)
+    worst = float(np.abs(sums).max())
+    comparisons = size * (size - 1)
+    bound = comparisons * np.exp(-(worst**2) / (2 * (len(payload) * variance + most * worst / 3)))
+    problem = "Some answers are supported together by the same reports far more or less often than by chance."
+    return Finding("pairs", problem, float(min(1.0, bound)))
+
+
+def _pair_moments(p: float, q: float, neither: float, one: float) -> tuple[float, float]:
+    """Return the largest variance of a report's term, and its largest absolute value."""
+    slope = (one - neither) / (p - q)
+    terms = np.array([both - neither - slope * (first + both - 2 * q) for first, both in ((0, 0), (1, 0), (1, 1))])
+    none = np.array([1 - 2 * q + neither, 2 * (q - neither), neither])
+    own = np.array([1 - p - q + one, p + q - 2 * one, one])
+    return float(max(none @ terms**2, own @ terms**2)), float(np.abs(terms).max())
+
+
+def _together(payload: Payload, size: int) -> tuple[Floats, Floats]:
+    """Return how often pairs of bits are set together, of the bits that are set most often, and how often each is."""
+    counts = column_counts(payload["bits"], size)
+    chosen = np.sort(np.argsort(-counts, kind="stable")[:_COLUMNS])
+    both = np.zeros((len(chosen), len(chosen)))
+    for start in range(0, len(payload), _CHUNK):
+        packed = np.ascontiguousarray(payload["bits"][start : start + _CHUNK].T)
+        bits = (packed[chosen >> 3] >> (chosen & 7).astype(np.uint8)[:, None] & 1).astype(np.float32)
+        both += bits @ bits.T
+    return both, counts[chosen].astype(np.float64)
+
+
+def _cells(payload: Payload, *, scale: float) -> Finding:
+    """Bound how far noise reaches: a cell of 0 or 1 plus discrete Laplace noise."""
+    cells = payload["cells"]
+    distance = max(int(cells.max()) - STEPS, -int(cells.min()), 0)
+    decay = float(np.exp(-1 / scale))
+    bound = 2 * cells.size * decay**distance / (1 + decay)
+    problem = "A report holds a number further out than noise reaches."
+    return Finding("cells", problem, float(min(1.0, bound)))
+
+
+def _duplicates(protocol: Protocol, payload: Payload) -> Finding:
+    """Bound the chance that any row comes so often: ``C(n, c) P**(c - 1)`` for the likeliest row's probability P."""
+    n, copies = len(payload), _most_copies(payload)
+    bound = lgamma(n + 1) - lgamma(copies + 1) - lgamma(n - copies + 1) + (copies - 1) * likeliest_row(protocol)
+    problem = f"{copies:,} reports are the same, where so many hardly ever agree by chance."
+    return Finding("duplicates", problem, float(np.exp(min(0.0, bound))) if copies > 1 else 1.0)
+
+
+def _most_copies(payload: Payload) -> int:
+    """Return how often the most frequent row comes; rows are compared only where their fingerprints agree."""
+    width = payload.dtype.itemsize
+    padded = np.zeros((len(payload), -(-width // 8) * 8), dtype=np.uint8)
+    padded[:, :width] = np.ascontiguousarray(payload).view(np.uint8).reshape(len(payload), width)
+    words = padded.view(np.uint64)
+    prints = words[:, 0].copy()
+    for column in words.T[1:]:
+        prints *= np.uint64(_MULTIPLIER)
+        prints ^= prints >> np.uint64(29)
+        prints += column
+    _, places, counts = np.unique(prints, return_inverse=True, return_counts=True)
+    repeated = words[counts[places] > 1]
+    return int(np.unique(repeated, axis=0, return_counts=True)[1].max()) if len(repeated) else 1
+
+
+def outside(counts: ArrayLike, n: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[float, int]:
+    """Return a bound on the chance of the oddest of some counts, and where it is.
+
+    Args:
+        counts: how often things happened.
+        n: out of how many reports.
+        low: the least probability that an honest report may have, for each.
+        high: the largest.
+    """
+    from scipy.special import betainc
+
+    observed, total, least, largest = np.broadcast_arrays(*map(np.asarray, (counts, n, low, high)))
+    above = np.where(observed > 0, betainc(np.maximum(observed, 1), total - observed + 1, largest), 1.0)
+    below = np.where(observed < total, betainc(np.maximum(total - observed, 1), observed + 1, 1 - least), 1.0)
+    chances = np.minimum(above, below).ravel()
+    place = int(np.argmin(chances))
+    return float(min(1.0, 2 * chances.size * chances[place])), place

@@ -1,0 +1,233 @@
+"""A local protocol: what a device does to one value, what leaves it, and how reports are read.
+
+A protocol is a frozen, public description shared by devices and collector. Its probabilities are integers out of 2**64,
+rounded towards privacy, so that its law is exact: `likelihood_ratio` is a rational number, and its logarithm is the
+epsilon asked for, to a billionth, never above it.
+
+Privacy: claim epsilon-LDP for one report (hence epsilon-DP under the replace relation for the collected set). Each
+subclass argues for its own ratio; `testing` follows every decision of the device and compares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from inspect import signature
+from math import ceil
+from typing import Any, ClassVar, TypeVar
+
+from numpy.typing import NDArray
+
+from cloister.core import exact, validation
+from cloister.core.guarantees import LocalDP
+from cloister.core.random import RandomState, caveats_of, random_source
+from cloister.core.registry import Registry
+from cloister.errors import (
+    ForeignReportError,
+    InternalError,
+    MissingBoundsError,
+    ParameterError,
+    ParameterTypeError,
+)
+from cloister.local.draws import CERTAIN, Draws, SourceDraws
+from cloister.local.output_space import OutputSpace, Payload
+from cloister.local.reports import Report, Reports, read_reports
+
+__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "Protocol", "check_local_epsilon", "open_protocol", "protocols"]
+
+LARGEST_EPSILON = 20
+SMALLEST_EPSILON = Fraction(1, 10**6)
+_AGREEMENT = Fraction(1, 10**9)
+_SCHEMA = "cloister.protocol/1"
+
+FOLLOWED = "the device followed the protocol, with randomness that nobody can predict"
+"""What every local guarantee assumes: a collector cannot see it from a report."""
+
+protocols: Registry[type[Protocol]] = Registry("local protocol")
+_P = TypeVar("_P", bound="Protocol")
+
+
+class Protocol(ABC):
+    """What devices and collector agree on before anything is asked.
+
+    Attributes:
+        epsilon: what one report costs its sender.
+        output_space: what a report may look like.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    epsilon: Fraction
+    output_space: OutputSpace
+
+    def __init__(self, *, epsilon: object) -> None:
+        self.epsilon = check_local_epsilon(epsilon)
+
+    def randomize(self, values: Any, *, random_state: RandomState = None) -> Reports:  # one value or many
+        """Return the report of one value, or the reports of many people's values, one each.
+
+        This is the device's side: only what is returned may leave it.
+
+        Raises:
+            OutsideDomainError: if a value is missing or not in the public domain.
+        """
+        source = random_source(random_state)
+        codes, is_single = self.encode(values)
+        draws = SourceDraws(source)
+        payload = self.perturb(codes, draws) if is_single else self.perturb_many(codes, draws)
+        kind = Report if is_single else Reports
+        return kind(self, payload, caveats_of(source))
+
+    @abstractmethod
+    def encode(self, values: Any) -> tuple[NDArray[Any], bool]:  # one value or many
+        """Return the codes of values, one row each, and whether it was a single value."""
+
+    @abstractmethod
+    def perturb(self, codes: NDArray[Any], draws: Draws) -> Payload:
+        """Return the reports of codes; for one code the order of draws is the protocol's."""
+
+    def perturb_many(self, codes: NDArray[Any], draws: SourceDraws) -> Payload:
+        """Return reports by the same law, as fast as arrays allow; the order of draws is free."""
+        return self.perturb(codes, draws)
+
+    @property
+    @abstractmethod
+    def likelihood_ratio(self) -> Fraction:
+        """Return the largest ratio of the probabilities of one report under two values, exactly."""
+
+    def epsilon_of(self) -> Fraction:
+        """Return the epsilon of the device's actual law, rounded up beyond the thirtieth digit."""
+        return exact.log_bounds(self.likelihood_ratio)[1]
+
+    def read(self, source: Any) -> Reports:  # whatever holds reports
+        """Return reports in any form, each one checked; see `reports.read_reports`."""
+        return read_reports(self, source)
+
+    @abstractmethod
+    def estimate(self, reports: Any) -> Any:  # whatever holds reports; a result of the protocol's kind
+        """Return what the reports say about the people together."""
+
+    def guarantee_of(self, reports: Reports) -> LocalDP:
+        """Return what each of the reports promises to its sender."""
+        return self.guarantee.with_caveat(*reports.caveats)
+
+    @property
+    def guarantee(self) -> LocalDP:
+        """Return what one report promises to its sender."""
+        return LocalDP(epsilon=self.epsilon, assumptions=(FOLLOWED,))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the public record that devices get; integers that a browser would round are text."""
+        record = self._record()
+        return {**record, "fingerprint": _hash(record)}
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the hash of the record: two protocols are the same when their fingerprints are."""
+        return str(self.to_dict()["fingerprint"])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Protocol) and (self is other or other.fingerprint == self.fingerprint)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._domain_words()}, epsilon={float(self.epsilon):g})"
+
+    @abstractmethod
+    def _domain_record(self) -> dict[str, Any]:
+        """Return the public domain or bounds as JSON-ready values."""
+
+    @abstractmethod
+    def _domain_words(self) -> str:
+        """Return the public domain or bounds for a person."""
+
+    def _options(self) -> dict[str, Any]:
+        """Return further arguments of the constructor as JSON-ready values."""
+        return {}
+
+    @abstractmethod
+    def _params(self) -> dict[str, Any]:
+        """Return what the device decides with: thresholds and sizes, as JSON-ready values."""
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            "schema": _SCHEMA,
+            "name": self.name,
+            "version": self.version,
+            "epsilon": exact.text(self.epsilon),
+            **self._domain_record(),
+            "options": self._options(),
+            "params": self._params(),
+            "output_space": self.output_space.to_dict(),
+        }
+
+    def _check_epsilon(self) -> None:
+        """Compare the actual law with the epsilon asked for; constructors end with this."""
+        actual = self.epsilon_of()
+        if actual > self.epsilon + Fraction(1, 10**25):
+            raise InternalError(f'"{self.name}" has a larger epsilon than was asked for')
+        if actual < self.epsilon - _AGREEMENT:
+            raise ParameterError(
+                "These probabilities are too small for a decision with 64 random bits.",
+                fix="use probabilities above 0.000000001, or none at all.",
+            )
+
+
+def check_local_epsilon(value: object) -> Fraction:
+    """Return epsilon as an exact number in the range in which 64-bit decisions are exact enough."""
+    if value is None:
+        raise ParameterError(
+            "A report's epsilon is missing.", fix="write for example epsilon=1; smaller is more private."
+        )
+    epsilon = validation.check_epsilon(value)
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise ParameterError(
+            f"A report's epsilon lies between {float(SMALLEST_EPSILON):g} and {LARGEST_EPSILON}.",
+            fix="use for example epsilon=1; above 10 a report is practically the truth.",
+        )
+    return epsilon
+
+
+def lie_threshold(epsilon: Fraction, others: int | Fraction = 1) -> int:
+    """Return the threshold of ``others / (others + exp(epsilon))``, rounded up: towards privacy."""
+    return ceil(others * CERTAIN / (others + exact.exp_bounds(epsilon)[0]))
+
+
+def open_protocol(record: Any) -> Protocol:  # JSON text or its values
+    """Return the protocol of a public record, after checking that the record is what this version makes of it.
+
+    Raises:
+        ForeignReportError: if the record was changed or made by another version.
+    """
+    try:
+        values = json.loads(record) if isinstance(record, str) else dict(record)
+        kind, arguments = protocols.get(str(values["name"])), {"epsilon": values["epsilon"]}
+        arguments |= {key: values[key] for key in ("domain", "bounds") if key in values}
+        arguments |= dict(values.get("options", {}))
+        signature(kind).bind(**arguments)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise _no_record() from None
+    try:
+        made = kind(**arguments)
+    except MissingBoundsError:
+        raise _no_record() from None
+    if made.to_dict() != values:
+        raise ForeignReportError(
+            "The protocol record was changed, or made by another version.",
+            fix="take the record from the collector again, and use the same version of cloister on both sides.",
+        )
+    return made
+
+
+def _no_record() -> ParameterTypeError:
+    return ParameterTypeError("This is not a protocol record.", fix="give what Protocol.to_dict returned, or its JSON.")
+
+
+def _hash(record: dict[str, Any]) -> str:
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,153 @@
+"""What a respondent is told: how much the collector can learn from a report, in words and in numbers.
+
+A report with epsilon is bounded evidence: whatever somebody believed about the sender's answer before, the odds of any
+two answers change by at most the factor exp(epsilon). That is all that is promised. Who takes part, which level they
+chose and what everybody together answered is not hidden, and no sentence here says that an answer is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from cloister.core import exact
+from cloister.core.validation import check_epsilon, check_probability
+
+__all__ = [
+    "LEVELS_ARE_VISIBLE",
+    "Statement",
+    "counted",
+    "odds_factor",
+    "took_part",
+    "total_statement",
+    "written_factor",
+]
+
+LEVELS_ARE_VISIBLE = (
+    "The collector sees which level you chose, and whether you answered. Choose before you think of your answer: if "
+    "the choice depends on the answer, the choice itself tells about it."
+)
+"""What to show beside a choice of levels."""
+
+_NOT_ANSWERED = (
+    "You do not answer this question. The collector sees that you did not, and nothing about your answer is sent."
+)
+_NOTHING = "You answer no question. The collector sees that you took part, and nothing about your answers is sent."
+_MOST = 10**15
+_EXAMPLE_PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What one report, or several together, can tell about their sender.
+
+    Attributes:
+        epsilon: the loss; 0 where nothing is answered.
+        several: whether it is about all answers of a person together.
+
+    >>> print(Statement(Fraction(1)))
+    Whatever you answer, the collector's odds about your true answer can change by at most a factor 2.72.
+    """
+
+    epsilon: Fraction
+    several: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, allow_zero=True))
+
+    @property
+    def factor(self) -> float:
+        """Return by how much odds can change, at most."""
+        return odds_factor(self.epsilon)
+
+    def posterior(self, prior: object) -> tuple[float, float]:
+        """Return the least and the most that somebody can believe after the report, who believed ``prior`` before.
+
+        >>> least, most = Statement(Fraction(1)).posterior(0.1)
+        >>> print(f"{least:.3f} to {most:.3f}")
+        0.039 to 0.232
+        """
+        before = check_probability(prior, name="prior")
+        factor = exact.exp_bounds(self.epsilon)[1]
+        low, high = before / (before + factor * (1 - before)), factor * before / (factor * before + 1 - before)
+        return float(low), float(high)
+
+    def example(self, prior: object = "0.1") -> str:
+        """Return an example of what the collector may believe afterwards.
+
+        >>> print(Statement(Fraction(1)).example())
+        Somebody who gave your true answer a chance of 10% before may give it between 3.9% and 23% afterwards.
+        """
+        low, high = map(_percent, self.posterior(prior))
+        before = _percent(float(check_probability(prior, name="prior")))
+        return (
+            f"Somebody who gave your true answer a chance of {before} before may give it between {low} and {high} "
+            "afterwards."
+        )
+
+    def __str__(self) -> str:
+        if self.epsilon == 0:
+            return _NOTHING if self.several else _NOT_ANSWERED
+        what = "all your true answers together" if self.several else "your true answer"
+        return (
+            f"Whatever you answer, the collector's odds about {what} can change by at most a factor "
+            f"{written_factor(self.factor)}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values, with the beliefs that three prior ones can become."""
+        beliefs = [{"before": float(prior), "after": list(self.posterior(prior))} for prior in _EXAMPLE_PRIORS]
+        return {"statement": str(self), "odds_factor": min(self.factor, 1e300), "beliefs": beliefs}
+
+
+def total_statement(epsilons: Iterable[Fraction]) -> Statement:
+    """Return the statement about several answers of one person: their epsilons add up."""
+    return Statement(sum(epsilons, Fraction(0)), several=True)
+
+
+def odds_factor(epsilon: Fraction) -> float:
+    """Return exp(epsilon), or infinity where that is beyond any number of use."""
+    return float(exact.exp_bounds(epsilon)[1]) if epsilon < 700 else math.inf
+
+
+def written_factor(factor: float) -> str:
+    """Return a factor with three digits.
+
+    >>> written_factor(1.2840), written_factor(54.598), written_factor(22026.5)
+    ('1.28', '54.6', '22,000')
+    """
+    if factor >= _MOST:
+        return "above a million billions"
+    rounded = float(f"{factor:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 100 else f"{factor:#.3g}"
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "report"), counted(2000, "report")
+    ('1 report', '2,000 reports')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def took_part(people: int) -> str:
+    """Return the sentence that says how many people took part.
+
+    >>> took_part(1), took_part(2000)
+    ('1 person took part.', '2,000 people took part.')
+    """
+    return f"{people:,} {'person' if people == 1 else 'people'} took part."
+
+
+def _percent(chance: float) -> str:
+    """Return a chance with two digits, and never 0% or 100% for what is not certain."""
+    percent = 100 * chance
+    if percent < 0.1:
+        return "under 0.1%" if percent else "0%"
+    if percent > 99.9:
+        return "over 99.9%" if percent < 100 else "100%"
+    return f"{percent:.3g}%" if percent > 99 else f"{percent:.2g}%"

@@ -1,0 +1,214 @@
+"""Submissions: what one respondent sends, made on the device, and read by the collector with suspicion.
+
+A submission names the survey, carries a one-time id, a day without a time, and one report for each answered question.
+It holds no free text, no moment and no address. `Survey.answer` makes one in Python, a page makes one in the browser;
+`parse` is the collector's side, and refuses everything that is not exactly of this form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cloister.core.random import RandomState, random_source
+from cloister.errors import (
+    DataError,
+    MalformedReportError,
+    ParameterError,
+    ParameterTypeError,
+    SourceNotFoundError,
+)
+
+__all__ = ["MOST_BYTES", "SCHEMA", "Submission", "is_day", "is_id", "new_id", "parse", "read_lines", "token_id"]
+
+SCHEMA = "cloister.submission/1"
+MOST_BYTES = 2**20
+"""The longest submission that is read."""
+
+_KEYS = frozenset({"schema", "survey", "fingerprint", "id", "day", "reports"})
+_ID = re.compile(r"[0-9a-f]{32,64}")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_FIRST_DAY = date(2001, 1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Submission:
+    """What one respondent sends.
+
+    Attributes:
+        survey: the survey's id.
+        fingerprint: the hash of the survey as the respondent saw it.
+        id: a one-time id in hexadecimal digits: random, or the hash of a one-time token.
+        day: the date, without a time.
+        reports: one for each answered question, as JSON-ready values.
+    """
+
+    survey: str
+    fingerprint: str
+    id: str = field(repr=False)
+    day: str
+    reports: tuple[Mapping[str, Any], ...] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the submission as JSON-ready values."""
+        return {
+            "schema": SCHEMA,
+            "survey": self.survey,
+            "fingerprint": self.fingerprint,
+            "id": self.id,
+            "day": self.day,
+            "reports": [dict(report) for report in self.reports],
+        }
+
+    def to_json(self) -> str:
+        """Return the submission as one line of JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+
+def parse(source: Any) -> Submission:  # JSON text, bytes, or its values
+    """Return a submission in any form, with the form checked; the reports inside are not yet.
+
+    Raises:
+        MalformedReportError: if it is too long, truncated, not JSON, or has another form. Nothing of it is repeated.
+    """
+    if isinstance(source, Submission):
+        return source
+    if isinstance(source, str | bytes | bytearray):
+        source = _from_json(source)
+    if not isinstance(source, Mapping) or set(source) != _KEYS or source["schema"] != SCHEMA:
+        raise _malformed("has another form or version than is read here")
+    survey, fingerprint, identifier, day = (source[key] for key in ("survey", "fingerprint", "id", "day"))
+    if not isinstance(survey, str) or not isinstance(fingerprint, str) or not is_id(identifier) or not is_day(day):
+        raise _malformed("has an id or a day that is none")
+    reports = source["reports"]
+    if not isinstance(reports, list) or not all(type(one) is dict or isinstance(one, Mapping) for one in reports):
+        raise _malformed("has reports that are none")
+    return Submission(survey=survey, fingerprint=fingerprint, id=identifier, day=day, reports=tuple(reports))
+
+
+def read_lines(path: str | Path) -> Iterator[bytes]:
+    """Return the lines of a file of submissions, one after the other; of a line that is too long, only a part.
+
+    Raises:
+        SourceNotFoundError: if there is no such file.
+        DataError: if it cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            while line := stream.readline(MOST_BYTES + 1):
+                yield line
+                while len(line) > MOST_BYTES and not line.endswith(b"\n"):
+                    line = stream.readline(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise SourceNotFoundError(f'There is no file of submissions "{path}".', fix="check the path.") from None
+    except OSError as error:
+        reason = error.strerror or "it cannot be opened"
+        raise DataError(f'"{path}" cannot be read: {reason}.', fix="give the path of a readable file.") from None
+
+
+def token_id(token: object) -> str:
+    """Return the id of a one-time token: a hash, so that the token itself is not sent.
+
+    >>> len(token_id("fern-otter-41"))
+    64
+    """
+    if not isinstance(token, str) or not token.strip():
+        raise ParameterTypeError("The token is not a text.", fix="give the token as it was handed out.")
+    return hashlib.sha256(b"cloister.token/1\n" + token.strip().encode()).hexdigest()
+
+
+def new_id(random_state: RandomState = None) -> str:
+    """Return a random one-time id of 128 bits."""
+    return random_source(random_state).random_bytes(16).hex()
+
+
+def today() -> str:
+    """Return the date in UTC."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def check_day(day: object) -> str:
+    """Return a day as text, or raise if it says more or less than a day."""
+    if day is None:
+        return today()
+    if isinstance(day, date) and not isinstance(day, datetime):
+        return day.isoformat()
+    if not is_day(day):
+        raise ParameterError("day is not a date without a time.", fix='write for example day="2026-05-04".')
+    return str(day)
+
+
+def is_id(value: object) -> bool:
+    """Return whether this is a one-time id, such as `token_id` gives."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def is_day(value: object) -> bool:
+    """Return whether this is a day on which somebody can have answered: in this century, at the latest tomorrow."""
+    return isinstance(value, str) and _reads_as_day(value) and value <= _tomorrow()
+
+
+def _tomorrow() -> str:
+    return (datetime.now(UTC).date() + timedelta(days=1)).isoformat()
+
+
+@lru_cache(maxsize=1024)
+def _reads_as_day(text: str) -> bool:
+    try:
+        return bool(_DAY.fullmatch(text) and date.fromisoformat(text) >= _FIRST_DAY)
+    except ValueError:
+        return False
+
+
+def _from_json(source: str | bytes | bytearray) -> Any:
+    if len(source) > MOST_BYTES:
+        raise _malformed("is too long")
+    plain = _plainly(source)
+    if plain is not None:
+        return plain
+    try:
+        return json.loads(source, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise _malformed("is truncated, or not JSON") from None
+
+
+def _plainly(source: str | bytes | bytearray) -> dict[str, Any] | None:
+    """Return the values of JSON that certainly repeats no name; None where that has to be looked at more closely.
+
+    Every pair of a name and a value is written with a colon. If there are no more colons than names in what was read,
+    no name came twice.
+    """
+    try:
+        text = source if isinstance(source, str) else source.decode()
+        values = _DECODER.decode(text)
+        names = len(values) + sum(map(len, values["reports"]))
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return None
+    return values if type(values) is dict and text.count(":") == names else None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
+
+
+def _refuse(_name: str) -> NoReturn:
+    raise ValueError
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _malformed(what: str) -> MalformedReportError:
+    return MalformedReportError(
+        f"A submission {what}.", fix="have the respondent's device make it anew from the survey as it is published."
+    )

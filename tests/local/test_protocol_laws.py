@@ -1,0 +1,169 @@
+"""Every registered local protocol obeys the laws of its family."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from typing import Any
+
+import pytest
+
+from cloister import local
+from cloister.errors import CloisterError, LawViolatedError
+from cloister.local.bit_strings import BitStrings
+from cloister.local.draws import Draws
+from cloister.local.output_space import Payload
+from cloister.testing.laws import Law
+from cloister.testing.local_laws import LocalProtocolLaws, worst_ratio
+
+
+def made(kind: Any, domain: Any, **options: Any) -> Any:
+    return lambda epsilon: kind(domain=domain, epsilon=epsilon, **options)
+
+
+def categorical(kind: Any, small: int | None, **options: Any) -> LocalProtocolLaws:
+    domain = ["no", "yes"] if kind is local.RandomizedResponse else ["a", "b", "c", "d", "e", "f", "g"]
+    return LocalProtocolLaws(
+        factory=made(kind, domain),
+        values=tuple(domain),
+        outside=("secret-4711", None, float("nan"), 7),
+        small=None if small is None else made(kind, small, **options),
+        codes=tuple(range(small or 0)),
+    )
+
+
+def numeric(kind: Any, small: int | None) -> LocalProtocolLaws:
+    return LocalProtocolLaws(
+        factory=lambda epsilon: kind(bounds=(0, 10), epsilon=epsilon),
+        values=(0, 2.5, 10),
+        outside=("secret-4711", None, float("nan"), float("inf"), True),
+        small=None if small is None else lambda epsilon: kind(bounds=(0, 10), epsilon=epsilon, steps=small),
+        codes=tuple(range((small or 0) + 1)),
+    )
+
+
+def vectors(kind: Any, dimensions: int | None) -> LocalProtocolLaws:
+    return LocalProtocolLaws(
+        factory=lambda epsilon: kind(bounds=[(0, 10), (-1, 1)], epsilon=epsilon),
+        values=((0, -1), (2.5, 0.5), (10, 1)),
+        outside=("secret-4711", None, (1, float("nan")), (1, 2, 3), (1, None)),
+        small=None
+        if dimensions is None
+        else lambda epsilon: kind(bounds=[(0, 1)] * dimensions, epsilon=epsilon, steps=2),
+        codes=tuple(product(range(3), repeat=dimensions or 0)),
+    )
+
+
+LAWS = {
+    "randomized_response": categorical(local.RandomizedResponse, 2),
+    "direct_encoding": categorical(local.DirectEncoding, 5),
+    "symmetric_unary_encoding": categorical(local.SymmetricUnaryEncoding, 4),
+    "optimized_unary_encoding": categorical(local.OptimizedUnaryEncoding, 4),
+    "optimized_local_hashing": categorical(local.OptimizedLocalHashing, 2, buckets=2),
+    "hadamard_response": categorical(local.HadamardResponse, 5),
+    "subset_selection": categorical(local.SubsetSelection, 5),
+    "pram": categorical(local.Pram, 4),
+    "rappor": LocalProtocolLaws(
+        factory=made(local.Rappor, ["a", "b", "c", "d", "e"], bits=8, hashes=2),
+        values=("a", "b", "e"),
+        outside=("secret-4711", None, float("nan"), 7),
+    ),
+    "heavy_hitters": LocalProtocolLaws(
+        factory=lambda epsilon: local.HeavyHitters(kind="text", size=5, epsilon=epsilon),
+        values=("a", "bb", "ccccc"),
+        outside=("secret-4711", None, float("nan"), 7),
+        small=lambda epsilon: local.HeavyHitters(
+            kind="integer", size=2, epsilon=epsilon, most=1, candidates=2, buckets=2
+        ),
+        codes=tuple(BitStrings.of("integer", 2).encode([0, 1])),
+        epsilons=("1",),
+    ),
+    "unary_set": LocalProtocolLaws(
+        factory=made(local.UnarySet, ["a", "b", "c", "d", "e"], most=2),
+        values=({"a", "b"}, frozenset(), {"e"}),
+        outside=({"secret-4711"}, None, ["a", "a"], {"a", "b", "c"}, {7}),
+        small=made(local.UnarySet, 4, most=2),
+        codes=tuple(tuple(place in picks for place in range(4)) for picks in ({0, 1}, {2, 3}, {0}, {3}, {0, 2}, set())),
+    ),
+    "summation_histogram_encoding": categorical(local.SummationHistogramEncoding, None),
+    "threshold_histogram_encoding": categorical(local.ThresholdHistogramEncoding, None),
+    "duchi": numeric(local.Duchi, 8),
+    "piecewise": numeric(local.Piecewise, 8),
+    "square_wave": numeric(local.SquareWave, 8),
+    "hybrid": numeric(local.Hybrid, 8),
+    "local_laplace": numeric(local.LocalLaplace, None),
+    "duchi_vector": vectors(local.DuchiVector, 3),
+    "piecewise_vector": vectors(local.PiecewiseVector, 2),
+    "laplace_vector": vectors(local.LaplaceVector, None),
+}
+CASES = {f"{name}: {law}": law for name, laws in LAWS.items() for law in laws}
+
+
+def test_every_registered_protocol_is_here() -> None:
+    assert set(LAWS) == set(local.protocols)
+
+
+@pytest.mark.parametrize("law", CASES.values(), ids=CASES)
+def test_law(law: Law) -> None:
+    """LDP-01."""
+    law.verify()
+
+
+class _OffByOne(local.DirectEncoding):
+    """Lies by steps of 0 .. d-2: one value is never reported."""
+
+    def perturb(self, codes: Any, draws: Draws) -> Payload:
+        told = draws.chances(self.truth, 1)[0]
+        return self.output_space.rows(y=codes if told else (codes + draws.below(len(self.domain) - 1, 1)) % 4)
+
+
+class _Forgetful(local.DirectEncoding):
+    """Its record leaves out half of its domain."""
+
+    def _domain_record(self) -> dict[str, Any]:
+        return {"domain": list(self.domain.values[:2])}
+
+
+class _Louder(local.DirectEncoding):
+    """Tells the truth more often than it says."""
+
+    def epsilon_of(self) -> Any:
+        return 2 * self.epsilon
+
+
+class _Leaky(local.DirectEncoding):
+    """Accepts everything, and quotes what it does not."""
+
+    def encode(self, values: Any) -> Any:
+        try:
+            return super().encode(values)
+        except CloisterError:
+            raise CloisterError(f"{values} is odd.", fix="give another value.") from None
+
+
+@pytest.mark.parametrize(
+    ("kind", "law"),
+    [
+        (_OffByOne, "device_has_exactly_its_epsilon"),
+        (_Forgetful, "record_opens_again"),
+        (_Louder, "states_the_epsilon_asked_for"),
+        (_Leaky, "refuses_values_outside_without_telling_them"),
+    ],
+)
+def test_broken_protocols_are_refuted(kind: Any, law: str) -> None:
+    """LDP-02."""
+    factory = partial(kind, domain=["a", "b", "c", "d"])
+    laws = LocalProtocolLaws(
+        factory=lambda epsilon: factory(epsilon=epsilon),
+        values=("a", "b"),
+        outside=("secret-4711",),
+        small=lambda epsilon: factory(epsilon=epsilon),
+        codes=(0, 1, 2, 3),
+        epsilons=("1",),
+    )
+    with pytest.raises((LawViolatedError, CloisterError)):
+        next(each for each in laws if each.name == law).verify()
+
+
+def test_a_report_that_only_one_value_can_give_is_an_infinite_ratio() -> None:
+    assert worst_ratio([{b"a": 1, b"b": 0}, {b"a": 1}]) is None  # type: ignore[dict-item]
