@@ -1,0 +1,126 @@
+"""Private learning: scikit-learn estimators whose models carry a guarantee, and never read a bound from the data.
+
+    model = cloister.learn.PrivateGaussianNB(epsilon=1, bounds=(lows, highs), classes=["no", "yes"])
+    model.fit(X, y).predict(others)
+    model.guarantee_.explain()
+
+Estimators are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from cloister.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from cloister.learn.clustering.kmeans import PrivateKMeans as PrivateKMeans
+    from cloister.learn.compressive.against import (
+        MultiDiscriminantRatio as MultiDiscriminantRatio,
+        UtilityCostRatio as UtilityCostRatio,
+    )
+    from cloister.learn.compressive.audit import compressive_audit as compressive_audit
+    from cloister.learn.compressive.components import (
+        DiscriminantComponents as DiscriminantComponents,
+        LinearDiscriminants as LinearDiscriminants,
+        PrincipalComponents as PrincipalComponents,
+    )
+    from cloister.learn.compressive.kernel import (
+        KernelDiscriminantComponents as KernelDiscriminantComponents,
+        KernelPrincipalComponents as KernelPrincipalComponents,
+    )
+    from cloister.learn.compressive.random_projection import (
+        RandomProjection as RandomProjection,
+        known_pairs_attack as known_pairs_attack,
+    )
+    from cloister.learn.compressive.releases import (
+        ProjectionRegistry as ProjectionRegistry,
+        reconstruct_from_releases as reconstruct_from_releases,
+    )
+    from cloister.learn.compressive.sweep import compressive_sweep as compressive_sweep
+    from cloister.learn.compressive.utility import utility_scores as utility_scores
+    from cloister.learn.curves import learning_curve as learning_curve
+    from cloister.learn.decomposition.pca import PrivatePCA as PrivatePCA
+    from cloister.learn.evaluation import (
+        count_predictions_privately as count_predictions_privately,
+        evaluate as evaluate,
+        evaluate_privately as evaluate_privately,
+    )
+    from cloister.learn.linear.logistic import PrivateLogisticRegression as PrivateLogisticRegression
+    from cloister.learn.linear.regression import PrivateLinearRegression as PrivateLinearRegression
+    from cloister.learn.naive_bayes.categorical import PrivateCategoricalNB as PrivateCategoricalNB
+    from cloister.learn.naive_bayes.gaussian import PrivateGaussianNB as PrivateGaussianNB
+    from cloister.learn.neural.mlp import PrivateMLP as PrivateMLP, PrivateMLPRegressor as PrivateMLPRegressor
+    from cloister.learn.pipelines import pipeline_guarantee as pipeline_guarantee
+    from cloister.learn.preprocessing.quantile_bins import PrivateQuantileBins as PrivateQuantileBins
+    from cloister.learn.preprocessing.scaler import PrivateScaler as PrivateScaler
+    from cloister.learn.saving import load as load
+    from cloister.learn.selection import PrivateSearch as PrivateSearch
+    from cloister.learn.torch import PrivateTorch as PrivateTorch
+    from cloister.learn.trees.boosting import PrivateGradientBoosting as PrivateGradientBoosting
+    from cloister.learn.trees.forest import PrivateForest as PrivateForest, PrivateTree as PrivateTree
+
+_HOMES = {
+    "DiscriminantComponents": "cloister.learn.compressive.components",
+    "KernelDiscriminantComponents": "cloister.learn.compressive.kernel",
+    "KernelPrincipalComponents": "cloister.learn.compressive.kernel",
+    "LinearDiscriminants": "cloister.learn.compressive.components",
+    "MultiDiscriminantRatio": "cloister.learn.compressive.against",
+    "PrincipalComponents": "cloister.learn.compressive.components",
+    "PrivateCategoricalNB": "cloister.learn.naive_bayes.categorical",
+    "PrivateForest": "cloister.learn.trees.forest",
+    "PrivateGaussianNB": "cloister.learn.naive_bayes.gaussian",
+    "PrivateGradientBoosting": "cloister.learn.trees.boosting",
+    "PrivateKMeans": "cloister.learn.clustering.kmeans",
+    "PrivateLinearRegression": "cloister.learn.linear.regression",
+    "PrivateLogisticRegression": "cloister.learn.linear.logistic",
+    "PrivateMLP": "cloister.learn.neural.mlp",
+    "PrivateMLPRegressor": "cloister.learn.neural.mlp",
+    "PrivatePCA": "cloister.learn.decomposition.pca",
+    "PrivateQuantileBins": "cloister.learn.preprocessing.quantile_bins",
+    "PrivateScaler": "cloister.learn.preprocessing.scaler",
+    "PrivateSearch": "cloister.learn.selection",
+    "PrivateTorch": "cloister.learn.torch",
+    "PrivateTree": "cloister.learn.trees.forest",
+    "ProjectionRegistry": "cloister.learn.compressive.releases",
+    "RandomProjection": "cloister.learn.compressive.random_projection",
+    "UtilityCostRatio": "cloister.learn.compressive.against",
+    "compressive_audit": "cloister.learn.compressive.audit",
+    "compressive_sweep": "cloister.learn.compressive.sweep",
+    "count_predictions_privately": "cloister.learn.evaluation",
+    "evaluate": "cloister.learn.evaluation",
+    "evaluate_privately": "cloister.learn.evaluation",
+    "known_pairs_attack": "cloister.learn.compressive.random_projection",
+    "learning_curve": "cloister.learn.curves",
+    "load": "cloister.learn.saving",
+    "pipeline_guarantee": "cloister.learn.pipelines",
+    "reconstruct_from_releases": "cloister.learn.compressive.releases",
+    "utility_scores": "cloister.learn.compressive.utility",
+}
+
+_WITHOUT_SKLEARN = ("PrivateTorch",)
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605  # names come from the table above
+
+
+def __getattr__(name: str) -> Any:  # any public object
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cloister.learn' has no attribute {name!r}")
+    try:
+        if name not in _WITHOUT_SKLEARN:
+            import sklearn  # noqa: F401  # estimators need it
+    except ImportError:
+        raise MissingExtraError(what="Private learning", package="scikit-learn", extra="learn") from None
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def homes() -> dict[str, str]:
+    """Return where each public name is defined."""
+    return dict(_HOMES)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,347 @@
+"""What every private estimator is: parameters that are public, a fit that pays before it looks, and a promise.
+
+An estimator follows scikit-learn: the constructor stores its parameters, `fit` checks, pays, learns and returns the
+estimator. Bounds, values and classes are public parameters and never read from the data. `fit` plans from public facts
+alone (`_plan`), charges the ledger for the plan, and only then lets the plan's noise meet the rows (`_learn`). What
+fails after that stays paid, and leaves no model. Each call of `fit` is another release.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, RegressorMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from cloister.accounting.events import Event
+from cloister.accounting.paying import pay
+from cloister.core.guarantees import DifferentialPrivacy
+from cloister.core.provenance import Provenance
+from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
+from cloister.core.registry import Registry
+from cloister.data.schema import Schema
+from cloister.errors import UnsafeMechanismError
+from cloister.learn.encoding import Encoding
+from cloister.learn.outlook import Outlook, warn_if_hopeless
+from cloister.learn.reading import Facts, Reading, encoded, read
+from cloister.learn.rows import Floats
+from cloister.mechanisms.allowance import Allowance, Step
+
+__all__ = [
+    "Plan",
+    "Preview",
+    "PrivateClassifier",
+    "PrivateClusterer",
+    "PrivateEstimator",
+    "PrivateRegressor",
+    "PrivateTransformer",
+    "estimators",
+]
+
+estimators: Registry[type[Any]] = Registry("private estimator")
+"""Every private estimator by name."""
+
+_SHARED = ("ledger", "random_state")
+_ABOUT_INPUT = ("n_features_in_", "feature_names_in_")
+PUBLIC_FACTS = "bounds, values and classes were known without looking at the data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a fit will do: its paid steps in order, and the settings that `_learn` needs, all public."""
+
+    steps: tuple[Step, ...]
+    settings: Any = None  # whatever the estimator plans with
+    outlook: Outlook | None = None
+    """The error to expect; every plan that has steps says it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a fit would promise, its paid steps, what they are for the accountants, and the error to expect."""
+
+    guarantee: DifferentialPrivacy
+    steps: tuple[Step, ...]
+    event: Event
+    outlook: Outlook | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values."""
+        return {
+            "schema": "cloister.fit_preview/1",
+            "guarantee": self.guarantee.to_dict(),
+            "steps": [step.to_dict() for step in self.steps],
+            "outlook": None if self.outlook is None else self.outlook.to_dict(),
+        }
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
+    """The base of all private estimators.
+
+    Args:
+        epsilon: what a fit may cost.
+        delta: what a fit may cost besides; with 0 the promise is pure.
+        bounds: public bounds of numeric features: (lows, highs), or {column: (low, high)}.
+        domain: public values of categorical features: one list per feature, or {column: values}.
+        schema: a confirmed schema, for features of which neither says anything.
+        features: which columns of a table or data frame to learn from.
+        ledger: a ledger that has an account for the dataset; without one, nobody keeps count.
+        dataset: the account in the ledger.
+        analyst: who pays, where the ledger limits analysts.
+        unit: what is protected: "row", or the column that names a person.
+        max_rows_per_unit: how many rows of a person are used.
+        adjacency: "add_remove" or "replace"; persons are added or removed with all their rows.
+        random_state: None; an integer is for tests, and breaks the promise.
+    """
+
+    target: ClassVar[str] = "none"
+    """What y is: "classes", "number" or "none"."""
+    encodes: ClassVar[str] = "matrix"
+    """How features are given to `_learn`: as numbers and indicator columns ("matrix"), or as "codes"."""
+    needs: ClassVar[str] = "rows"
+    """What `_learn` is given: "rows", "coded" rows, or "pairs" of a feature's values with the classes (see `rows`)."""
+    learned: ClassVar[tuple[str, ...]] = ()
+    """The attributes that a saved model keeps, besides those of the base."""
+
+    epsilon: Any = 1.0
+    delta: Any = 0.0
+    bounds: Any = None
+    domain: Any = None
+    schema: Schema | None = None
+    features: Any = None
+    ledger: Any = None
+    dataset: str | None = None
+    analyst: str | None = None
+    unit: str = "row"
+    max_rows_per_unit: int = 1
+    adjacency: Any = "add_remove"
+    random_state: RandomState = None
+
+    # Set on classes that have them, so that reading finds them everywhere.
+    classes = None  # type: Any
+    target_bounds = None  # type: Any
+    bins = None  # type: Any
+
+    guarantee_: DifferentialPrivacy = field(init=False)
+    encoding_: Encoding = field(init=False)
+    steps_: tuple[Step, ...] = field(init=False)
+    provenance_: Provenance = field(init=False)
+
+    def fit(self, X: Any, y: Any = None) -> Any:  # itself
+        """Learn from protected rows, for the price of epsilon and delta.
+
+        Args:
+            X: an array, a data frame, or a `cloister.Table`.
+            y: the target, one per row; for a table, the name of its column.
+
+        Raises:
+            MissingBoundsError: if a public fact is missing. Nothing is paid.
+            BudgetExceededError: if the ledger has less left.
+        """
+        reading, plan, preview = self._prepared(X, y)
+        source = random_source(self.random_state)
+        # Whoever passes an array holds it, and is told what is wrong with it for free; a table is not looked at yet.
+        rows = None if reading.in_engine else reading.fetch(self)
+        warn_if_hopeless(plan.outlook, self._known_rows(reading), stacklevel=2)
+        self._pay(preview)
+        self._forget()
+        try:
+            self._set_facts(reading, preview, source)
+            self._learn(reading.facts, reading.fetch(self) if rows is None else rows, plan, source)
+        except BaseException:
+            self._forget()
+            raise
+        return self
+
+    def _set_facts(self, reading: Reading, preview: Preview, source: RandomSource) -> None:
+        """Set the attributes that are public: the promise, and what is known of the columns."""
+        columns = reading.facts.encoding.columns
+        self.finds_by_name_ = reading.in_engine
+        if reading.in_engine:
+            self.n_features_in_ = len(columns)
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        self.encoding_, self.steps_ = reading.facts.encoding, preview.steps
+        self.provenance_ = Provenance.of_today(dataset=self.dataset)
+        self.guarantee_ = preview.guarantee.with_caveat(*caveats_of(source))
+        self._set_public(reading.facts)
+
+    @classmethod
+    def base_parameters(cls) -> tuple[str, ...]:
+        """Return the parameters that every estimator has: prices, public facts and whom it protects.
+
+        What else an estimator takes are settings of its method.
+        """
+        shared = set(PrivateEstimator._get_param_names())
+        return (*sorted(shared), "classes", "target_bounds")
+
+    def preview(self, X: Any, y: Any = None) -> Preview:
+        """Return what a fit would promise and do; nothing is learned or paid, and a table is not looked at.
+
+        Args:
+            X: as for `fit`.
+            y: as for `fit`.
+        """
+        return self._prepared(X, y)[2]
+
+    def _prepared(self, X: Any, y: Any) -> tuple[Reading, Plan, Preview]:
+        allowance = self._allowance()
+        reading = read(self, X, y)
+        plan = self._plan(reading.facts, allowance)
+        assumed = (PUBLIC_FACTS, *reading.facts.assumptions, *self._assumptions())
+        guarantee = allowance.guarantee(assumptions=assumed, free=not plan.steps)
+        event = allowance.event(plan.steps)
+        return reading, plan, Preview(guarantee=guarantee, steps=plan.steps, event=event, outlook=plan.outlook)
+
+    def _known_rows(self, reading: Reading) -> int | None:
+        """Return how many rows were declared, or whoever holds them has."""
+        declared = getattr(self, "expected_rows", None)
+        return reading.held if declared is None else int(declared)
+
+    def _pay(self, preview: Preview) -> None:
+        """Charge the ledger for a fit; one that does not look at the rows has no steps, and is free."""
+        if not preview.steps:
+            return
+        pay(
+            preview.guarantee,
+            preview.event,
+            ledger=self.ledger,
+            dataset=self.dataset,
+            analyst=self.analyst,
+            purpose=f"train {type(self).__name__}",
+        )
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit learned: no model may carry the promise of another one."""
+        for name in [name for name in vars(self) if name.endswith("_") and name not in _ABOUT_INPUT]:
+            delattr(self, name)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model to a file that holds no row and no pickle; read it again with `cloister.learn.load`.
+
+        Args:
+            path: such as ``"income.cloister"``.
+            overwrite: whether a file that is there may be replaced.
+
+        Raises:
+            DataError: if the file is there already, or cannot be written.
+        """
+        from cloister.learn.saving import save
+
+        check_is_fitted(self, "guarantee_")
+        save(self, path, overwrite=overwrite)
+
+    def _learned_state(self) -> dict[str, Any]:
+        """Return what a saved model keeps: numbers, texts, arrays, and lists and dictionaries of them."""
+        return {name: getattr(self, name) for name in self.learned}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Set what `_learned_state` returned, as it was read from a file."""
+        for name in self.learned:
+            setattr(self, name, state[name])
+
+    def __sklearn_clone__(self) -> Any:  # one like itself, not fitted
+        """Return an estimator with the same parameters that pays to the same ledger.
+
+        A copy of a ledger would be a second budget, and a copy of a source would repeat its noise: both are shared.
+        """
+        given = self.get_params(deep=False)
+        made = type(self)(
+            **{name: item if name in _SHARED else clone(item, safe=False) for name, item in given.items()}
+        )
+        for name in ("_metadata_request", "_sklearn_output_config"):
+            if hasattr(self, name):
+                setattr(made, name, deepcopy(getattr(self, name)))
+        return made
+
+    def _allowance(self) -> Allowance:
+        return Allowance(
+            total_epsilon=self.epsilon,
+            total_delta=self.delta,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            max_rows_per_unit=self.max_rows_per_unit,
+        )
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return ()
+
+    def _set_public(self, facts: Facts) -> None:
+        """Set the learned attributes that are public facts."""
+
+    def _encoded(self, X: Any) -> Floats:
+        """Return the features of rows to predict; the estimator must be fitted."""
+        check_is_fitted(self, "guarantee_")
+        return encoded(self, X)
+
+    @abstractmethod
+    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+        """Return what the fit will do, from public facts; refuse what cannot be done before anything is paid."""
+
+    @abstractmethod
+    def _learn(self, facts: Facts, rows: Any, plan: Plan, source: RandomSource) -> None:
+        """Set the learned attributes, from the rows (see `needs`) through the noise of the plan only."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """The base of classifiers: ``classes`` are public.
+
+    Args:
+        classes: every class that may occur.
+    """
+
+    target: ClassVar[str] = "classes"
+    classes: Any = None
+    classes_: NDArray[Any] = field(init=False)
+
+    def _set_public(self, facts: Facts) -> None:
+        self.classes_ = np.array(facts.target.classes)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row; costs nothing."""
+        scores = self._scores(self._encoded(X))
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
+
+    @abstractmethod
+    def _scores(self, features: Floats) -> Floats:
+        """Return for each row a number per class, larger for more probable ones."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """The base of regressors: the bounds of the target are public.
+
+    Args:
+        target_bounds: the smallest and largest value of y.
+    """
+
+    target: ClassVar[str] = "number"
+    target_bounds: Any = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateTransformer(TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """The base of transformers."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateClusterer(ClusterMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """The base of clusterings: the labels of the rows learned from are not kept, since nothing protects them."""
+
+    def fit_predict(self, X: Any, y: Any = None, **_: Any) -> NDArray[Any]:  # noqa: ARG002  # scikit-learn's signature
+        """Refuse: labels of the rows that were learned from are about these rows.
+
+        Raises:
+            UnsafeMechanismError: always.
+        """
+        raise UnsafeMechanismError(
+            "The labels of the rows that are learned from are not private.",
+            fix="call fit, and predict for rows that are yours to label.",
+        )

@@ -1,0 +1,189 @@
+"""Naive Bayes for discrete features, from noisy counts of each value in each class, all released together.
+
+Mothali (thesis, chapter 8) puts Laplace noise on the counts and corrects the clipped noisy counts before classifying.
+The corrections work on the released numbers only and cost nothing:
+
+- ``"none"`` (or ``"ml"``): counts are clipped at 0, nothing else.
+- ``"empirical_bayes"``: each count moves by ``variance p / total`` towards zero, for p counts; see `core.shrinkage`.
+- ``"empirical_bayes_exact"``: the posterior mean that the former is the first order of.
+- ``"james_stein"``: all counts times one factor. Probabilities are ratios of counts, which one factor does not change:
+  the stated counts get better, the predictions are exactly those of ``"none"``.
+
+The number of rows of a class is never asked for by itself: it is the mean of what the features' counts add up to.
+
+Privacy: claim (epsilon, delta)-DP for one row added or removed. A row is in one class and has at most one declared
+value or bin of each of the F features, so that it changes at most F counts by 1: F in L1, F in squared L2. Noise of
+scale 1 / epsilon on each count, as some textbooks have it, would cost F times epsilon. A missing or undeclared value is
+in no count. With a delta, the noise is Laplace or Gaussian, whichever is smaller, which public numbers decide.
+Everything else follows from the noisy counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.core import shrinkage, validation
+from cloister.core.random import RandomSource
+from cloister.errors import ParameterError
+from cloister.learn.base import Plan, estimators
+from cloister.learn.naive_bayes.base import PrivateNaiveBayes
+from cloister.learn.outlook import Outlook
+from cloister.learn.reading import Facts
+from cloister.learn.rows import Floats, Pairs
+from cloister.mechanisms.allowance import Allowance, Step, StepNoise
+from cloister.mechanisms.step_noise import LaplaceSteps
+
+__all__ = ["PrivateCategoricalNB", "class_counts", "corrected", "log_probabilities", "shares"]
+
+CORRECTIONS = ("none", "ml", "empirical_bayes", "empirical_bayes_exact", "james_stein")
+
+_TINY = 1e-300
+"""A probability of zero, where the smoothing is 0: less likely than anything else, and still comparable."""
+
+
+@estimators.register("categorical_nb")
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateCategoricalNB(PrivateNaiveBayes):
+    """Naive Bayes with discrete features, and numbers in public bins.
+
+    Args:
+        correction: what is done to the noisy counts: "empirical_bayes", "empirical_bayes_exact", "none" or
+            "james_stein"; see the module.
+        alpha: how much is added to each corrected count; public.
+        bins: how numbers are cut: into so many bins of equal width between their bounds, or at the edges given, for
+            each column in order or as {column: number or edges}. Edges need no bounds besides.
+
+    Attributes:
+        released_counts_: the noisy counts, one row per class, the values of all features side by side.
+        category_count_: the corrected counts of each feature, classes by values.
+        class_count_: the estimated number of rows of each class.
+        class_prior_: the share of each class.
+        feature_log_prob_: for each feature, the logarithm of the probability of each value in each class.
+
+    >>> X = [["red", 1.0], ["red", 2.0], ["blue", 8.0], ["blue", 9.0]] * 50
+    >>> y = ["low", "low", "high", "high"] * 50
+    >>> model = PrivateCategoricalNB(
+    ...     epsilon=5, domain={"x0": ["red", "blue"]}, bounds={"x1": (0, 10)}, bins=5, classes=["low", "high"]
+    ... )
+    >>> model.fit(np.array(X, dtype=object), y).predict(np.array([["red", 1.5], ["blue", 8.5]], dtype=object)).tolist()
+    ['low', 'high']
+    """
+
+    encodes: ClassVar[str] = "codes"
+    needs: ClassVar[str] = "pairs"
+    learned: ClassVar[tuple[str, ...]] = (
+        "released_counts_",
+        "corrected_counts_",
+        "class_count_",
+        "class_prior_",
+        "log_probabilities_",
+    )
+
+    correction: str = "empirical_bayes"
+    alpha: float = 1.0
+    bins: Any = 10
+
+    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+        if self.correction not in CORRECTIONS:
+            raise ParameterError("There is no such correction.", fix=f"use one of {', '.join(map(repr, CORRECTIONS))}.")
+        validation.check_non_negative(self.alpha, name="alpha")
+        noise = _least_noise(allowance, len(facts.encoding.features))
+        outlook = Outlook(
+            rows=len(facts.target.classes or ()) * noise.deviation,
+            what="the count of a value in a class",
+            compared="all rows of an average class",
+        )
+        return Plan(steps=(Step("counts of each value in each class", noise.event),), settings=noise, outlook=outlook)
+
+    def _learn(self, facts: Facts, rows: Pairs, plan: Plan, source: RandomSource) -> None:
+        noisy = plan.settings.add(np.concatenate(rows.tables, axis=1), source)
+        sizes, kept = facts.encoding.sizes, noisy.astype(np.float64)
+        self.released_counts_ = noisy
+        self.corrected_counts_ = corrected(kept, plan.settings, self.correction)
+        # One factor for all counts must not change what follows, nor its rounding.
+        counts = corrected(kept, plan.settings, "none") if self.correction == "james_stein" else self.corrected_counts_
+        self.class_count_ = class_counts(self.corrected_counts_, sizes)
+        self.class_prior_ = shares(class_counts(counts, sizes))
+        self.log_probabilities_ = log_probabilities(counts, sizes, alpha=float(self.alpha))
+
+    @property
+    def category_count_(self) -> list[Floats]:
+        """Return the corrected counts of each feature, classes by values."""
+        return self._by_feature(self.corrected_counts_)
+
+    @property
+    def feature_log_prob_(self) -> list[Floats]:
+        """Return, for each feature, the logarithm of the probability of each value in each class."""
+        return self._by_feature(self.log_probabilities_)
+
+    def _by_feature(self, cells: Floats) -> list[Floats]:
+        return np.split(cells, np.cumsum(self.encoding_.sizes)[:-1], axis=1)
+
+    def _scores(self, features: Floats) -> Floats:
+        codes = features.astype(np.int64)
+        scores = np.tile(np.log(np.maximum(self.class_prior_, _TINY)), (len(codes), 1))
+        for place, logarithms in enumerate(self.feature_log_prob_):
+            size = logarithms.shape[1]
+            unknown = np.full((len(self.classes_), 1), -np.log(size))
+            scores += np.concatenate([logarithms, unknown], axis=1).T[codes[:, place]]
+        return scores
+
+
+def _least_noise(allowance: Allowance, features: int) -> StepNoise:
+    """Return the smaller noise that the whole allowance buys for counts of which a row changes one per feature."""
+    laplace = allowance.laplace(Fraction(1), sensitivity=features)
+    if allowance.is_pure:
+        return laplace
+    gaussian = allowance.gaussian(Fraction(1), squared_sensitivity=features)
+    return laplace if laplace.deviation <= gaussian.deviation else gaussian
+
+
+# What is made of noisy counts; other axes before the last two are other models ---------------------------------------
+
+
+def corrected(noisy: Floats, noise: StepNoise, correction: str) -> Floats:
+    """Return noisy counts clipped at 0 and corrected: classes by values, in the last two axes."""
+    clipped = np.maximum(noisy, 0.0)
+    flat = clipped.reshape(*noisy.shape[:-2], -1)
+    match correction:
+        case "empirical_bayes":
+            flat = shrinkage.empirical_bayes(flat, variance=noise.deviation**2)
+        case "empirical_bayes_exact":
+            prior = shrinkage.prior_rate(flat)
+            if isinstance(noise, LaplaceSteps):
+                flat = shrinkage.laplace_posterior_mean(flat, scale=float(noise.scale), prior=prior)
+            else:
+                flat = shrinkage.normal_posterior_mean(flat, deviation=noise.deviation, prior=prior)
+        case "james_stein":
+            flat = shrinkage.james_stein(flat, variance=noise.deviation**2)
+    return flat.reshape(noisy.shape)
+
+
+def class_counts(counts: Floats, sizes: tuple[int, ...]) -> Floats:
+    """Return the number of rows of each class: the mean of what the counts of each feature add up to."""
+    return np.asarray(np.add.reduceat(counts, _starts(sizes), axis=-1).mean(axis=-1))
+
+
+def shares(counts: Floats) -> Floats:
+    """Return counts as shares of their sum; equal shares of nothing."""
+    total = counts.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, counts / np.where(total > 0, total, 1.0), 1 / counts.shape[-1])
+
+
+def log_probabilities(counts: Floats, sizes: tuple[int, ...], *, alpha: float) -> Floats:
+    """Return the logarithm of the share of each value among those of its feature and class, smoothed by alpha."""
+    smoothed = counts + alpha
+    totals = np.add.reduceat(smoothed, _starts(sizes), axis=-1)
+    empty = totals <= 0
+    smoothed = smoothed + np.repeat(empty, sizes, axis=-1)
+    totals = np.where(empty, np.array(sizes), totals)
+    return np.asarray(np.log(np.maximum(smoothed / np.repeat(totals, sizes, axis=-1), _TINY)))
+
+
+def _starts(sizes: tuple[int, ...]) -> NDArray[np.int64]:
+    return np.cumsum([0, *sizes[:-1]])

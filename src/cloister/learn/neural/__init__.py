@@ -1,0 +1,1 @@
+"""Neural networks whose training is private."""

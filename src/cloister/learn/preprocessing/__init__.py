@@ -1,0 +1,1 @@
+"""Scaling and binning under budget."""

@@ -1,0 +1,1 @@
+"""Trees, forests and boosting from noisy counts in public bins."""

@@ -1,0 +1,47 @@
+"""Fitting the inside of an estimator, without the reading and paying around it: for tests that draw many models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from cloister.core.random import random_source
+from cloister.learn import PrivateGaussianNB
+from cloister.learn.encoding import Encoding, Numeric
+from cloister.learn.reading import Facts, Target
+from cloister.learn.rows import Rows
+
+CLASSES = (0, 1)
+
+
+def unexpected(model) -> set[str]:
+    """Return the learned attributes that are neither stated nor those that every model has."""
+    usual = PrivateGaussianNB(bounds=(0, 1), classes=CLASSES).fit(pd.DataFrame({"x": [0.0, 1.0]}), CLASSES)
+    common = set(vars(usual)) - set(usual.learned)
+    return {name for name in vars(model) if name.endswith("_")} - common - set(model.learned)
+
+
+def facts_of(width: int = 1, classes: tuple[int, ...] = CLASSES) -> Facts:
+    """Return the facts of numbers between 0 and 4."""
+    features = tuple(Numeric(f"x{place}", 0.0, 4.0) for place in range(width))
+    return Facts(Encoding(features), Target(None, classes=classes))
+
+
+def rows_of(dataset, width: int = 1) -> Rows:
+    """Return rows of numbers with their class last."""
+    table = np.array(dataset, dtype=np.float64).reshape(-1, width + 1)
+    return Rows(table[:, :-1], table[:, -1].astype(np.int64), np.ones(len(table), dtype=np.int64))
+
+
+def planned(model, width: int = 1, classes: tuple[int, ...] = CLASSES):
+    """Return the facts, and what a model would do."""
+    facts = facts_of(width, classes)
+    return facts, model._plan(facts, model._allowance())
+
+
+def learned(model, facts, plan, rows):
+    """Return the model after it has learned from rows."""
+    model.classes_ = np.array(facts.target.classes)
+    model.encoding_ = facts.encoding
+    model._learn(facts, rows, plan, random_source())
+    return model
