@@ -1,0 +1,1 @@
+"""Principal components of rows that stay with several owners."""
