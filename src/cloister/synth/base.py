@@ -1,0 +1,390 @@
+"""What every synthesizer is: public facts, a fit that pays before it looks, and rows that cost nothing.
+
+The constructor stores its parameters. `fit` checks, pays, measures and returns the synthesizer; it is the only call
+that touches protected rows. `sample` draws from what was measured: any number of rows, any number of times, free. The
+cells of every column, and whatever holds between columns, are public and never read from the data.
+
+Being synthetic protects nobody by itself: what protects is the guarantee, and a synthetic row may equal a real one by
+chance. No row is compared with the data after the fit, since dropping equal ones would tell who is in the data.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import pyarrow as pa
+
+from cloister.accounting.events import Event
+from cloister.accounting.paying import pay
+from cloister.core.guarantees import Guarantee
+from cloister.core.provenance import Provenance
+from cloister.core.random import RandomSource, RandomState, SeededRandomSource, caveats_of, random_source
+from cloister.core.registry import Registry
+from cloister.core.validation import check_count
+from cloister.data.schema import Schema
+from cloister.data.sources import open_table
+from cloister.data.table import Table
+from cloister.errors import (
+    ModelError,
+    ParameterError,
+    ParameterTypeError,
+    PrivacyParameterWarning,
+    UnknownColumnError,
+)
+from cloister.mechanisms.allowance import Allowance, Step
+from cloister.synth.constraints import AtMost, Constraint, Determines, SumOf, check_columns, derived_columns, zeros_of
+from cloister.synth.counting import person_rows
+from cloister.synth.domain import Domain, declared_domain
+from cloister.synth.expectation import Expectation, warn_of_noise
+from cloister.synth.public_schema import public_schema
+
+if TYPE_CHECKING:
+    from cloister.report import Report
+    from cloister.synth.previewing import Preview
+
+__all__ = ["Facts", "Progress", "Synthesizer", "synthesizers"]
+
+synthesizers: Registry[type[Any]] = Registry("synthesizer")
+"""Every synthesizer by name."""
+
+Progress = Callable[[float, str], None]
+
+_MOST_ROWS = 100_000_000
+PUBLIC_FACTS = "bounds, categories and constraints were known without looking at the data"
+
+
+def no_progress(share: float, what: str) -> None:
+    """Say nothing."""
+    del share, what
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is public about a table before anybody looks.
+
+    Attributes:
+        domain: the cells of the columns that are modeled.
+        schema: what is known of all columns of the result.
+        order: the columns of the result, in order.
+        derived: the storage of the columns that follow from others.
+        constraints: what holds between columns.
+        assumptions: what a promise about the rows assumes.
+    """
+
+    domain: Domain
+    schema: Schema
+    order: tuple[str, ...]
+    derived: Mapping[str, Any]
+    constraints: tuple[Constraint, ...]
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Synthesizer(ABC):
+    """The base of all synthesizers.
+
+    Args:
+        epsilon: what a fit may cost.
+        delta: what a fit may cost besides; with 0 the promise is pure.
+        columns: which columns; without it, all that the schema describes but identifiers.
+        schema: what is publicly known of the columns; the table's own by default.
+        bins: into how many bins numbers, dates and times are cut, or at which edges: for all, or by column.
+        complete: the columns that never have missing values, which is public knowledge; or True for all.
+        constraints: what is publicly known to hold between columns.
+        expected_rows: about how many rows there are, if that is public: for warnings, and for what a network can bear.
+        ledger: a ledger that has an account for the dataset, or its address; without one, nobody keeps count.
+        dataset: the account in the ledger.
+        analyst: who pays, where the ledger limits analysts.
+        unit: what is protected: "row", or the column that names a person.
+        max_rows_per_unit: how many rows of a person are used.
+        adjacency: "add_remove" or "replace"; persons are added or removed with all their rows.
+        progress: called now and then with the share that is done and what is being done.
+        random_state: None; an integer is for tests, and breaks the promise.
+    """
+
+    always_shown: ClassVar[tuple[str, ...]] = ("epsilon",)
+
+    epsilon: Any = 1.0
+    delta: Any = 0.0
+    columns: Any = None
+    schema: Schema | None = None
+    bins: Any = None
+    complete: Any = ()
+    constraints: Any = ()
+    expected_rows: int | None = None
+    ledger: Any = None
+    dataset: str | None = None
+    analyst: str | None = None
+    unit: str = "row"
+    max_rows_per_unit: int = 1
+    adjacency: Any = "add_remove"
+    progress: Progress | None = None
+    random_state: RandomState = None
+
+    guarantee_: Guarantee = field(init=False)
+    facts_: Facts = field(init=False)
+    steps_: tuple[Step, ...] = field(init=False)
+    provenance_: Provenance = field(init=False)
+    rows_: float = field(init=False)
+
+    def __repr__(self) -> str:
+        shown = [item.name for item in fields(self) if item.init and item.name not in ("ledger", "schema", "progress")]
+        told = [name for name in shown if name in self.always_shown or getattr(self, name) != _default(self, name)]
+        given = ", ".join(f"{name}={getattr(self, name)!r}" for name in told)
+        return f"{type(self).__name__}({given})"
+
+    # Fitting ---------------------------------------------------------------------------------------------------------
+
+    def fit(self, table: Any) -> Self:
+        """Measure protected rows, for the price of epsilon and delta.
+
+        Args:
+            table: a `cloister.Table` with a confirmed schema, or what `cloister.open_table` takes.
+
+        Raises:
+            MissingBoundsError: if nothing public is known of a column. Nothing is paid.
+            UnconfirmedSchemaError: if what is known is a guess. Nothing is paid.
+            BudgetExceededError: if the ledger has less left.
+        """
+        opened = self._opened(table)
+        facts = self.declared(opened)
+        guarantee, event = self._promise(facts)
+        self._expect(facts)
+        source = random_source(self.random_state)
+        self._pay(guarantee, event)
+        self._forget()
+        try:
+            rows = person_rows(opened, facts.domain, unit=self.unit, limit=self.max_rows_per_unit)
+            self._learn(facts, rows, source)
+        except BaseException:
+            self._forget()
+            raise
+        self.facts_ = facts
+        self.guarantee_ = guarantee.with_caveat(*caveats_of(source))
+        self.provenance_ = Provenance.of_today(dataset=self.dataset)
+        return self
+
+    def declared(self, table: Table) -> Facts:
+        """Return what is public about a table, which is not looked at, or refuse what a fit could not do."""
+        known = table.schema if self.schema is None else self.schema
+        constraints = check_columns(self.constraints, table.columns) if self.constraints else ()
+        derived = derived_columns(constraints)
+        domain = declared_domain(
+            table,
+            schema=known,
+            columns=self.columns,
+            bins=self.bins,
+            complete=self.complete,
+            apart=(*derived, self.unit),
+        )
+        for name in derived:
+            if name in domain.names:
+                raise ParameterError(
+                    f'"{name}" follows from other columns by a constraint, and is not modeled.',
+                    fix="leave it out of columns; it is in the result all the same.",
+                )
+        if self.unit != "row" and self.unit not in table.columns:
+            raise UnknownColumnError(str(self.unit), table.columns)
+        self._warn_of_persons(known)
+        zeros_of(constraints, domain)
+        order = tuple(name for name in table.columns if name in domain.names or name in derived)
+        return Facts(
+            domain=domain,
+            schema=public_schema(known, order),
+            order=order,
+            derived={name: table.types[name] for name in derived},
+            constraints=constraints,
+            assumptions=(PUBLIC_FACTS, *table.assumptions),
+        )
+
+    def expected(self, table: Any) -> tuple[Expectation, ...]:
+        """Return how exact the measured marginals would be, from public facts; nothing is learned or paid.
+
+        Args:
+            table: as for `fit`; it is not looked at.
+        """
+        return self._expectations(self.declared(self._opened(table)))
+
+    def preview(self, table: Any) -> Preview:
+        """Return what a fit would cost and how exact it would be; nothing is learned or paid.
+
+        Args:
+            table: as for `fit`; it is not looked at.
+        """
+        from cloister.synth.previewing import preview_of
+
+        return preview_of(self, self._opened(table))
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """Return how exact the marginals that a fit measured are by the noise alone.
+
+        Raises:
+            ModelError: if there was no fit.
+        """
+        return self._expectations(self.fitted_facts)
+
+    def _expect(self, facts: Facts) -> None:
+        warn_of_noise(self._expectations(facts), self.expected_rows)
+
+    def _opened(self, table: Any) -> Table:
+        if isinstance(table, Table):
+            return table
+        return open_table(table, schema=self.schema)
+
+    def _warn_of_persons(self, schema: Schema) -> None:
+        if self.unit == "row" and schema.subject is not None:
+            warnings.warn(
+                f'The schema says that "{schema.subject}" names a person, but single rows are protected: '
+                f'write unit="{schema.subject}" and max_rows_per_unit to protect whole persons.',
+                PrivacyParameterWarning,
+                stacklevel=5,
+            )
+
+    def _allowance(self) -> Allowance:
+        return Allowance(
+            total_epsilon=self.epsilon,
+            total_delta=self.delta,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            max_rows_per_unit=self.max_rows_per_unit,
+        )
+
+    def _pay(self, guarantee: Guarantee, event: Event | None) -> None:
+        if event is None:
+            return
+        pay(
+            guarantee,  # type: ignore[arg-type]  # what costs something is differentially private
+            event,
+            ledger=self.ledger,
+            dataset=self.dataset,
+            analyst=self.analyst,
+            purpose=f"synthesize with {type(self).__name__}",
+        )
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit learned: no model may carry the promise of another one."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _tell(self, share: float, what: str) -> None:
+        (self.progress or no_progress)(share, what)
+
+    # Sampling --------------------------------------------------------------------------------------------------------
+
+    def sample(
+        self, n: int | None = None, *, conditions: Mapping[str, Any] | None = None, random_state: RandomState = None
+    ) -> Table:
+        """Return synthetic rows as a table with the same columns; costs nothing, as often as wanted.
+
+        Args:
+            n: how many; without it, about as many as the data have, as far as the fit could tell.
+            conditions: for some columns the value, a list of values, or a pair (low, high) of numbers or dates that
+                every row must have.
+            random_state: an integer gives the same rows again; the promise is not touched.
+        """
+        facts = self.fitted_facts
+        count = check_count(round(self.rows_) if n is None else n, name="n")
+        if count > _MOST_ROWS:
+            raise ParameterError(
+                f"{count:,} rows are too many at once.",
+                fix=f"draw up to {_MOST_ROWS:,} at a time, for nothing.",
+            )
+        source = SeededRandomSource(random_state) if isinstance(random_state, int) else random_source(random_state)
+        columns = self._draw(count, self._wanted(conditions), source)
+        for item in facts.constraints:
+            if isinstance(item, AtMost):
+                item.settle(columns)
+            elif isinstance(item, Determines | SumOf):
+                columns[item.derives] = item.derive(columns, facts.derived[item.derives])
+        listing = pa.table({name: columns[name] for name in facts.order})
+        return open_table(listing, schema=facts.schema)
+
+    def _wanted(self, conditions: Any) -> dict[str, Any]:
+        """Return conditions that are about modeled columns, or refuse them."""
+        if not isinstance(conditions, Mapping | None):
+            raise ParameterTypeError(
+                "conditions is not a mapping.", fix='write for example conditions={"sex": "F", "age": (30, 40)}.'
+            )
+        wanted = dict(conditions or {})
+        derived = next((name for name in wanted if name in self.fitted_facts.derived), None)
+        if derived is not None:
+            raise ParameterError(
+                f'"{derived}" follows from other columns by a constraint, and cannot be asked for.',
+                fix="ask for the columns that it follows from.",
+            )
+        return wanted
+
+    @property
+    def fitted_facts(self) -> Facts:
+        """Return what is public about the table that was fitted.
+
+        Raises:
+            ModelError: if there was no fit.
+        """
+        if "facts_" not in vars(self):
+            raise ModelError(f"This {type(self).__name__} has not been fitted.", fix="call fit(table) first.")
+        return self.facts_
+
+    @property
+    def fewest_rows(self) -> int:
+        """Return the smallest number of rows that `sample` gives, other than none."""
+        return 1
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model to a file that holds no row and no pickle; read it again with `cloister.synth.load`.
+
+        Args:
+            path: such as ``"patients.cloister"``.
+            overwrite: whether a file that is there may be replaced.
+
+        Raises:
+            DataError: if the file is there already, or cannot be written.
+        """
+        from cloister.synth.saving import save
+
+        save(self, path, overwrite=overwrite)
+
+    def report(self, path: str | Path | None = None, *, title: str = "A synthetic table") -> Report:
+        """Return what is promised, what was measured and how exactly; with a path, it is written there as well."""
+        from cloister.synth.reporting import report_of
+
+        report = report_of(self, title=title)
+        if path is not None:
+            report.write(path)
+        return report
+
+    # What each synthesizer says --------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _promise(self, facts: Facts) -> tuple[Guarantee, Event | None]:
+        """Return what a fit promises, and what it is for the accountants: None where nothing is private."""
+
+    @abstractmethod
+    def _expectations(self, facts: Facts) -> tuple[Expectation, ...]:
+        """Return how exact a fit will be, from public facts; refuse what cannot be done before anything is paid."""
+
+    @abstractmethod
+    def _learn(self, facts: Facts, rows: Table, source: RandomSource) -> None:
+        """Set the learned attributes, ``rows_`` and ``steps_`` among them, from the rows through noise only."""
+
+    @abstractmethod
+    def _draw(self, count: int, conditions: dict[str, Any], source: RandomSource) -> dict[str, Any]:
+        """Return an Arrow array for each modeled column."""
+
+    @abstractmethod
+    def _learned_state(self) -> dict[str, Any]:
+        """Return what a saved model keeps: numbers, texts, arrays, and lists and dictionaries of them."""
+
+    @abstractmethod
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Set what `_learned_state` returned, as it was read from a file."""
+
+
+def _default(synthesizer: Synthesizer, name: str) -> Any:
+    return next(item.default for item in fields(synthesizer) if item.name == name)

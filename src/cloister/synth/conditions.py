@@ -1,0 +1,137 @@
+"""What rows must be like, said in values and turned into cells: for sampling, and for counting whole cells.
+
+A condition on a column is a value, a list of values, None for missing ones, or a pair (low, high) of numbers or dates,
+both ends included.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.data.profile import StorageType
+from cloister.errors import ParameterError, ParameterTypeError
+from cloister.synth.domain import Attribute
+
+__all__ = ["allowed_cells", "whole_cells"]
+
+Cells = NDArray[np.bool_]
+
+_ORDERED = (StorageType.INTEGER, StorageType.REAL, StorageType.DATE, StorageType.TIMESTAMP)
+
+_MOST_NAMED = 8
+_EXAMPLES = {
+    StorageType.DATE: "write for example (datetime.date(2025, 1, 1), datetime.date(2025, 1, 31)).",
+    StorageType.TIMESTAMP: "write for example (datetime.datetime(2025, 1, 1), datetime.datetime(2025, 1, 31)).",
+}
+
+
+def allowed_cells(attribute: Attribute, given: Any) -> tuple[Cells, tuple[Any, Any] | None]:
+    """Return which cells a condition allows, and the limits inside of them."""
+    if attribute.is_binned:
+        return _touched(attribute, given)
+    if isinstance(given, tuple) and len(given) == 2 and attribute.storage in _ORDERED:
+        return _between(attribute, *_pair(attribute, given)), None
+    listed = list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
+    cells = np.zeros(attribute.size, dtype=np.bool_)
+    for item in listed:
+        place = attribute.present if item is None else int(attribute.codes([item])[0])
+        if place >= attribute.size or (item is not None and place == attribute.present):
+            raise ParameterError(
+                f'"{attribute.name}" cannot have a value that a condition asks for.',
+                fix=f"ask for declared values: {_some(attribute)}.",
+            )
+        cells[place] = True
+    return cells, None
+
+
+def whole_cells(attribute: Attribute, given: Any) -> Cells:
+    """Return the cells that a condition is about, or refuse one that asks for a part of a bin.
+
+    Numbers and times that are not whole meet at the edges of bins, so that a range may end at one.
+    """
+    cells, limits = allowed_cells(attribute, given)
+    if limits is None:
+        return cells
+    low, high = limits
+    for place in np.flatnonzero(cells):
+        first, end = attribute.edges[place], attribute.edges[place + 1]
+        if attribute.storage is StorageType.REAL and first == high and low < high:
+            cells[place] = False
+        elif low > _first(attribute, first) or high < _last(attribute, end):
+            raise ParameterError(
+                f'The condition on "{attribute.name}" asks for a part of a bin, which was not counted by itself.',
+                fix=f"ask for whole bins, such as {attribute.labels[place]}, or fit with other bins.",
+            )
+    return cells
+
+
+def _touched(attribute: Attribute, given: Any) -> tuple[Cells, tuple[Any, Any] | None]:
+    cells = np.zeros(attribute.size, dtype=np.bool_)
+    if given is None:
+        if attribute.complete:
+            raise ParameterError(f'"{attribute.name}" is never missing.', fix="ask for a range of values.")
+        cells[-1] = True
+        return cells, None
+    low, high = _pair(attribute, given if isinstance(given, list | tuple) and len(given) == 2 else (given, given))
+    inside = [first <= high and low < end for first, end in zip(attribute.edges, attribute.edges[1:], strict=False)]
+    if not any(inside):
+        raise _nothing(attribute)
+    cells[: attribute.present] = inside
+    return cells, (low, high)
+
+
+def _between(attribute: Attribute, low: Any, high: Any) -> Cells:
+    cells = np.zeros(attribute.size, dtype=np.bool_)
+    cells[: attribute.present] = [low <= value <= high for value in attribute.values]
+    if not cells.any():
+        raise _nothing(attribute)
+    return cells
+
+
+def _pair(attribute: Attribute, given: Any) -> tuple[Any, Any]:
+    """Return the ends of a range, or refuse what cannot be one."""
+    low, high = given
+    known = (attribute.edges or attribute.values)[0]
+    try:
+        if low <= high and (low <= known or low > known) and (high <= known or high > known):
+            return low, high
+    except TypeError:
+        raise ParameterTypeError(
+            f'The condition on "{attribute.name}" is not a pair (low, high) of its values.',
+            fix=_EXAMPLES.get(attribute.storage, "write for example (30, 40)."),
+        ) from None
+    raise _nothing(attribute)
+
+
+def _some(attribute: Attribute) -> str:
+    """Return the first declared values, which are public."""
+    shown = ", ".join(attribute.labels[: min(attribute.present, _MOST_NAMED)])
+    return shown + (", ..." if attribute.present > _MOST_NAMED else "")
+
+
+def _nothing(attribute: Attribute) -> ParameterError:
+    return ParameterError(
+        f'No value of "{attribute.name}" meets the condition.', fix="ask for a pair (low, high) inside its bounds."
+    )
+
+
+def _first(attribute: Attribute, edge: Any) -> Any:
+    return math.ceil(edge) if attribute.storage is StorageType.INTEGER else edge
+
+
+def _last(attribute: Attribute, edge: Any) -> Any:
+    """Return the last value before the edge of a bin; real numbers reach up to it."""
+    match attribute.storage:
+        case StorageType.INTEGER:
+            return math.ceil(edge) - 1
+        case StorageType.DATE:
+            return edge - dt.timedelta(days=1)
+        case StorageType.TIMESTAMP:
+            return edge - dt.timedelta(seconds=1)
+        case _:
+            return edge

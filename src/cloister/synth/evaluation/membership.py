@@ -1,0 +1,237 @@
+"""Does a synthesizer's table tell who was in the data? Membership inference with shadow fits.
+
+The attacker knows the method, all rows but the target's, and how the synthetic table looks with and without the target
+from fits of their own: much more than anybody has outside. For each fit, the other fits are the attacker's: per target
+they give the mean of what is seen with it in and with it out, and the spread; the score of the fit is the ratio of the
+two normal likelihoods (after Carlini et al. 2022, who attack models so).
+
+Where a synthesizer promises (epsilon, delta), every such attack has a true positive rate of at most
+exp(epsilon) times its false positive rate plus delta (Kairouz, Oh and Viswanath 2015). An attack below that line proves
+nothing; one that is clearly above it proves a broken promise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.core.guarantees import Adjacency, ApproxDP, Guarantee, NoGuarantee, PureDP
+from cloister.core.random import SeededRandomSource
+from cloister.core.result import Result
+from cloister.core.validation import check_count
+from cloister.data.sources import open_table
+from cloister.data.table import Table
+from cloister.errors import ParameterError, ParameterTypeError
+from cloister.synth.base import Progress, Synthesizer, no_progress
+from cloister.synth.evaluation.shadows import Shadows, run_shadows
+from cloister.synth.evaluation.tables import Floats
+from cloister.synth.evaluation.training import area
+
+if TYPE_CHECKING:
+    from cloister.plotting import Figure
+
+__all__ = ["FALSE_POSITIVE_RATE", "Membership", "membership"]
+
+FALSE_POSITIVE_RATE = 0.01
+_FEWEST_FITS = 4
+_LEAST_SPREAD = 1e-6
+_REASON = "it was computed from protected rows as they are, and is for their custodian"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership(Result):
+    """How well an attacker tells from a synthetic table whether a row was in the data.
+
+    Attributes:
+        area: how often a row that was in scores higher than one that was not: 0.5 is guessing, 1 always.
+        true_positive_rate: the share of rows that were in that the attacker finds, at the false positive rate.
+        false_positive_rate: the share of rows that were not in that the attacker takes for such.
+        ceiling: the true positive rate that the promise allows there; None if nothing is promised.
+        records: how many rows were attacked.
+        fits: how many times the synthesizer was fitted.
+        trials: how many rows were in and how many were not, over all fits.
+        curve: pairs of a false and a true positive rate, for a chart.
+        promise: what the synthesizer promises.
+    """
+
+    schema: ClassVar[str] = "cloister.synthetic_membership/1"
+
+    area: float
+    true_positive_rate: float
+    false_positive_rate: float
+    ceiling: float | None
+    records: int
+    fits: int
+    trials: tuple[int, int]
+    curve: tuple[tuple[float, float], ...]
+    promise: Guarantee
+    guarantee: Guarantee
+
+    @property
+    def refutes(self) -> bool:
+        """Return whether the attack is above the ceiling by more than chance explains.
+
+        Both rates are allowed to be off by five standard deviations.
+        """
+        most = ceiling(self.promise, self.false_positive_rate + _apart(self.false_positive_rate, self.trials[1]))
+        return most is not None and self.true_positive_rate > most + _apart(most, self.trials[0])
+
+    def __str__(self) -> str:
+        rate = f"{100 * self.true_positive_rate:.1f}% at {100 * self.false_positive_rate:.2g}% false positives"
+        promised = "nothing is promised" if self.ceiling is None else f"the promise allows {100 * self.ceiling:.1f}%"
+        return f"membership attack: area {self.area:.3f} (0.5 is guessing), finds {rate} ({promised})"
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        return (
+            ("attack", str(self)),
+            ("effort", f"{self.records:,} rows, half of them the least usual ones, in {self.fits:,} fits"),
+            ("promise", self.promise.explain()),
+            ("for whom", self.guarantee.explain()),
+        )
+
+    def plot(self) -> Figure:
+        """Return the rates of the attack beside guessing and what the promise allows."""
+        from cloister.synth.evaluation.charts import membership_chart
+
+        return membership_chart(self)
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "area": self.area,
+            "true_positive_rate": self.true_positive_rate,
+            "false_positive_rate": self.false_positive_rate,
+            "ceiling": self.ceiling,
+            "records": self.records,
+            "fits": self.fits,
+            "trials": list(self.trials),
+            "promise": self.promise.to_dict(),
+        }
+
+
+def membership(
+    synthesizer: Synthesizer,
+    table: Any,
+    *,
+    records: int = 200,
+    fits: int = 16,
+    progress: Progress | None = None,
+    random_state: int = 0,
+) -> Membership:
+    """Attack a synthesizer with shadow fits: does its table tell who was in the data?
+
+    The synthesizer is fitted many times, each as long as one fit. No ledger is charged, so the outcome is for the
+    custodian of the rows and not for publication.
+
+    Args:
+        synthesizer: fitted or not; it is not changed.
+        table: the rows, as for `fit`.
+        records: how many rows are attacked, half of them the least usual ones.
+        fits: how many times the synthesizer is fitted.
+        progress: called now and then with the share that is done and what is being done.
+        random_state: of the choice of rows; the noise of the fits is the synthesizer's own.
+
+    Raises:
+        DataError: if there are too few rows.
+    """
+    if not isinstance(synthesizer, Synthesizer):
+        raise ParameterTypeError("This is not a synthesizer.", fix="give for example cl.synth.SpanningTree(epsilon=1).")
+    if synthesizer.unit != "row":
+        raise ParameterError(
+            "Rows are attacked, but the synthesizer protects persons with several rows.",
+            fix='attack one with unit="row" on a table that has a row per person.',
+        )
+    opened = table if isinstance(table, Table) else open_table(table, schema=synthesizer.schema)
+    shadows = run_shadows(
+        synthesizer,
+        opened,
+        SeededRandomSource(random_state),
+        records=check_count(records, name="records", at_least=2),
+        fits=check_count(fits, name="fits", at_least=_FEWEST_FITS),
+        tell=progress or no_progress,
+    )
+    return judged(shadows)
+
+
+def judged(shadows: Shadows) -> Membership:
+    """Return how well an attacker does who knows the other fits."""
+    scores = likelihood_ratios(shadows)
+    inside, outside = scores[shadows.inside], scores[~shadows.inside]
+    curve = _rates(inside, outside)
+    allowed = [pair for pair in curve if pair[0] <= FALSE_POSITIVE_RATE]
+    reached = max(allowed, key=lambda pair: pair[1])
+    return Membership(
+        area=area(inside, outside),
+        true_positive_rate=reached[1],
+        false_positive_rate=FALSE_POSITIVE_RATE,
+        ceiling=ceiling(shadows.guarantee, FALSE_POSITIVE_RATE),
+        records=shadows.inside.shape[1],
+        fits=len(shadows.inside),
+        trials=(len(inside), len(outside)),
+        curve=_thinned(curve),
+        promise=shadows.guarantee,
+        guarantee=NoGuarantee(reason=_REASON),
+    )
+
+
+def ceiling(guarantee: Guarantee, false_positive_rate: float) -> float | None:
+    """Return the largest true positive rate that a promise allows; None if nothing is promised.
+
+    >>> from fractions import Fraction
+    >>> round(ceiling(PureDP(epsilon=Fraction(1)), 0.01), 4)
+    0.0272
+    """
+    if not isinstance(guarantee, PureDP | ApproxDP) or guarantee.adjacency is Adjacency.USER:
+        return None
+    delta = float(guarantee.delta) if isinstance(guarantee, ApproxDP) else 0.0
+    rate = math.exp(min(float(guarantee.epsilon), 700.0)) * false_positive_rate + delta
+    return min(1.0, rate)
+
+
+def _apart(rate: float, trials: int) -> float:
+    """Return five standard deviations of a rate."""
+    return 5 * math.sqrt(rate * (1 - rate) / trials)
+
+
+def likelihood_ratios(shadows: Shadows) -> Floats:
+    """Return for each fit and target how much likelier what was seen is with the target in, by all other fits."""
+    scores = np.zeros(shadows.inside.shape)
+    for statistic in range(shadows.seen.shape[2]):
+        seen = shadows.seen[:, :, statistic]
+        for fit in range(len(seen)):
+            others = np.arange(len(seen)) != fit
+            scores[fit] += _ratio(seen[fit], seen[others], shadows.inside[others])
+    return scores
+
+
+def _ratio(seen: Floats, known: Floats, inside: NDArray[np.bool_]) -> Floats:
+    """Return the logarithm of the ratio of two normal densities with a common spread, per target."""
+    means, spread = [], np.zeros(len(seen))
+    for part in (inside, ~inside):
+        count = part.sum(axis=0)
+        mean = np.where(part, known, 0).sum(axis=0) / np.maximum(count, 1)
+        means.append((mean, count))
+        spread += (np.where(part, known - mean, 0) ** 2).sum(axis=0)
+    (first, ins), (second, outs) = means
+    # Few fits say little about the spread of one target: half of it is that of all targets.
+    each = spread / np.maximum(len(known) - 2, 1)
+    common = np.maximum((each + each.mean()) / 2, _LEAST_SPREAD)
+    ratio = ((seen - second) ** 2 - (seen - first) ** 2) / (2 * common)
+    return np.where((ins > 0) & (outs > 0), ratio, 0.0)
+
+
+def _rates(inside: Floats, outside: Floats) -> list[tuple[float, float]]:
+    """Return the false and true positive rates of every threshold, from none to all."""
+    thresholds = np.unique(np.concatenate([inside, outside]))[::-1]
+    true = 1 - np.searchsorted(np.sort(inside), thresholds, side="left") / len(inside)
+    false = 1 - np.searchsorted(np.sort(outside), thresholds, side="left") / len(outside)
+    return [(0.0, 0.0), *zip(false.tolist(), true.tolist(), strict=True)]
+
+
+def _thinned(curve: list[tuple[float, float]], most: int = 200) -> tuple[tuple[float, float], ...]:
+    places = np.unique(np.linspace(0, len(curve) - 1, most).round().astype(int))
+    return tuple(curve[place] for place in places)
