@@ -45,6 +45,22 @@ def running_server() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def empty_database(server: str) -> str:
+    """Return the URL of a database on a server that has nothing in it; who used it before has to be done."""
+    import psycopg
+
+    url = server.replace("/postgres?", "/hub?")
+    with psycopg.connect(server, autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = 'hub'").fetchall():
+            connection.execute("CREATE DATABASE hub")
+            return url
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS cloister_ledger CASCADE")
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return url
+
+
 def _unprivileged() -> str | None:
     """Return a user for the server when we are root, which PostgreSQL refuses to run as."""
     if os.geteuid() != 0:

@@ -1,0 +1,159 @@
+"""One's own account: password, second factor, tokens and sign-ins."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from cloister.hub.domain import actions
+from cloister.hub.gateway import CurrentAccess, CurrentHub, CurrentSignIn, GuardedRouter, cookies
+from cloister.hub.services.accounts import oidc_login, own, qr, tokens
+
+router = GuardedRouter(tags=["account"])
+
+Password = Annotated[str, Field(max_length=1024)]
+Code = Annotated[str, Field(max_length=64)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class PasswordChange(_Body):
+    """The present password and the next."""
+
+    current: Password
+    new: Password
+
+
+class FactorStart(_Body):
+    """The present password, again, and a code of the authenticator that the new one would replace."""
+
+    password: Password
+    code: Code = ""
+
+
+class FactorCode(_Body):
+    """A code from the new authenticator."""
+
+    code: Code
+
+
+class FactorEnd(_Body):
+    """The present password, again, and a code."""
+
+    password: Password
+    code: Code
+
+
+class LinkStart(_Body):
+    """The present password, again, where the account has one, and a code where it has a second factor."""
+
+    password: Password = ""
+    code: Code = ""
+
+
+class TokenRequest(_Body):
+    """What a token is for."""
+
+    name: str = Field(max_length=200)
+    scopes: list[str] = Field(max_length=100, description="Names of actions, families such as jobs.*, or *.")
+    days: int = Field(90, ge=1, le=tokens.MOST_DAYS)
+
+
+@router.guarded("GET", "/account", actions.SEE_SELF)
+def see_account(hub: CurrentHub, signed_in: CurrentSignIn) -> dict[str, Any]:
+    """Return everything that the hub knows about one's own account."""
+    with hub.store.reading() as session:
+        return {"schema": "cloister.account/1", **own.describe_own(session, signed_in)}
+
+
+@router.guarded("PUT", "/account/password", actions.CHANGE_SELF)
+def change_password(hub: CurrentHub, signed_in: CurrentSignIn, given: PasswordChange) -> dict[str, Any]:
+    """Change one's own password; all other sign-ins end."""
+    own.change_password(hub, signed_in, current=given.current, new=given.new)
+    return {"schema": "cloister.account/1", "changed": "password"}
+
+
+@router.guarded("POST", "/account/totp", actions.CHANGE_SELF)
+def begin_factor(hub: CurrentHub, access: CurrentAccess, given: FactorStart) -> dict[str, Any]:
+    """Make the secret of a new authenticator, shown once."""
+    made = own.propose_factor(hub, access.person, password=given.password, code=given.code)
+    return {
+        "schema": "cloister.totp/1",
+        "secret": made.secret,
+        "address": made.address,
+        "picture": qr.data_address(made.address),
+    }
+
+
+@router.guarded("POST", "/account/totp/confirmation", actions.CHANGE_SELF)
+def confirm_factor(hub: CurrentHub, access: CurrentAccess, given: FactorCode) -> dict[str, Any]:
+    """Begin to use the new authenticator; the answer holds the recovery codes, shown once."""
+    return {"schema": "cloister.totp/1", "recovery_codes": own.confirm_factor(hub, access.person, code=given.code)}
+
+
+@router.guarded("POST", "/account/totp/removal", actions.CHANGE_SELF)
+def remove_factor(hub: CurrentHub, access: CurrentAccess, given: FactorEnd) -> dict[str, Any]:
+    """Stop using a second factor."""
+    own.remove_factor(hub, access.person, password=given.password, code=given.code)
+    return {"schema": "cloister.totp/1", "removed": True}
+
+
+@router.guarded("GET", "/account/tokens", actions.SEE_SELF)
+def list_tokens(hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
+    """List one's own tokens, without their secrets."""
+    with hub.store.reading() as session:
+        found = [own.describe_token(token) for token in tokens.list_tokens(session, access.person.user_id)]
+    return {"schema": "cloister.tokens/1", "items": found, "next": None}
+
+
+@router.guarded("POST", "/account/tokens", actions.CHANGE_SELF)
+def make_token(hub: CurrentHub, access: CurrentAccess, given: TokenRequest) -> dict[str, Any]:
+    """Make a token; the answer holds its secret, shown once."""
+    with hub.store.writing() as session:
+        made = tokens.make_token(session, by=access.person, name=given.name, scopes=given.scopes, days=given.days)
+        described = own.describe_token(made.token)
+    return {"schema": "cloister.token/1", **described, "secret": made.secret}
+
+
+@router.guarded("DELETE", "/account/tokens/{token_id}", actions.CHANGE_SELF)
+def revoke_token(hub: CurrentHub, access: CurrentAccess, token_id: str) -> dict[str, Any]:
+    """End a token."""
+    with hub.store.writing() as session:
+        tokens.revoke_token(session, token_id, by=access.person)
+    return {"schema": "cloister.token/1", "id": token_id, "revoked": True}
+
+
+@router.guarded("GET", "/account/sign-ins", actions.SEE_SELF)
+def list_sign_ins(hub: CurrentHub, signed_in: CurrentSignIn) -> dict[str, Any]:
+    """List one's own open sign-ins."""
+    with hub.store.reading() as session:
+        return {"schema": "cloister.sign-ins/1", "items": own.list_sign_ins(session, signed_in), "next": None}
+
+
+@router.guarded("DELETE", "/account/sign-ins/{login_id}", actions.CHANGE_SELF)
+def end_sign_in(hub: CurrentHub, signed_in: CurrentSignIn, login_id: str) -> dict[str, Any]:
+    """End one of one's own sign-ins."""
+    with hub.store.writing() as session:
+        own.end_sign_in(session, signed_in, login_id)
+    return {"schema": "cloister.sign-ins/1", "ended": 1}
+
+
+@router.guarded("DELETE", "/account/sign-ins", actions.CHANGE_SELF)
+def end_all_sign_ins(response: Response, hub: CurrentHub, signed_in: CurrentSignIn) -> dict[str, Any]:
+    """Sign out everywhere, here too."""
+    with hub.store.writing() as session:
+        ended = own.end_all_sign_ins(session, signed_in)
+    cookies.clear(response, hub.settings, cookies.COOKIE, cookies.CSRF_COOKIE)
+    return {"schema": "cloister.sign-ins/1", "ended": ended}
+
+
+@router.guarded("POST", "/account/identities", actions.CHANGE_SELF)
+def begin_link(hub: CurrentHub, signed_in: CurrentSignIn, given: LinkStart | None = None) -> dict[str, Any]:
+    """Get a ticket, good for two minutes, to link the account with another sign-in service."""
+    said = given or LinkStart()
+    own.prove_again(hub, signed_in, password=said.password, code=said.code)
+    return {"schema": "cloister.identity/1", "ticket": oidc_login.link_ticket(hub, signed_in.subject)}

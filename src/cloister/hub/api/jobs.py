@@ -1,0 +1,102 @@
+"""Work: the list, one piece of it, its result and files, canceling it, and the owner's decision about a release."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from cloister.errors import NotFoundError
+from cloister.hub.api.files import SANDBOXED, download
+from cloister.hub.domain import actions
+from cloister.hub.domain.jobs import State
+from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
+from cloister.hub.services import running
+
+router = GuardedRouter(tags=["jobs"])
+
+
+class ReleaseDecision(BaseModel):
+    """What an owner decides about a release."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    approve: bool = Field(description="Whether the release may leave the hub.")
+    note: str = Field(default="", max_length=2_000, description="A sentence for the person who asked.")
+
+
+@router.guarded("GET", "/jobs", actions.LIST_JOBS)
+def list_jobs(
+    hub: CurrentHub,
+    access: CurrentAccess,
+    *,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    after: Annotated[str | None, Query(max_length=100)] = None,
+    dataset: Annotated[str | None, Query(max_length=100)] = None,
+    state: State | None = None,
+) -> dict[str, Any]:
+    """List one's own work, and work on one's own data, the newest first."""
+    items, cursor = running.list_jobs(hub, access, limit=limit, after=after, dataset_id=dataset, state=state)
+    return {"schema": "cloister.jobs/1", "items": items, "next": cursor}
+
+
+@router.guarded("GET", "/jobs/{job_id}", actions.SEE_JOB)
+def see_job(job_id: str, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
+    """Say how far a piece of work is, what it cost and what became of it."""
+    return running.see_job(hub, access, job_id)
+
+
+@router.guarded("POST", "/jobs/{job_id}/cancel", actions.CANCEL_JOB)
+def cancel(job_id: str, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
+    """Cancel work, at once or as soon as its worker hears of it; what was paid stays paid."""
+    running.cancel(hub, access, job_id)
+    return running.see_job(hub, access, job_id)
+
+
+@router.guarded("POST", "/jobs/{job_id}/decision", actions.DECIDE_RELEASE)
+def decide(job_id: str, decision: ReleaseDecision, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
+    """Let a release that waits leave the hub, or not."""
+    running.decide_release(hub, access, job_id, approve=decision.approve, note=decision.note)
+    return running.see_job(hub, access, job_id)
+
+
+@router.guarded("GET", "/jobs/{job_id}/result", actions.SEE_RESULT)
+def read_result(job_id: str, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
+    """Return a result with its promise, its provenance and its digest."""
+    return running.read_result(hub, access, job_id).to_dict()
+
+
+@router.guarded("GET", "/jobs/{job_id}/files/{name}", actions.SEE_RESULT, response_class=Response)
+def read_file(job_id: str, name: str, hub: CurrentHub, access: CurrentAccess) -> Response:
+    """Return a file of a result, always as a download."""
+    return download(running.read_result(hub, access, job_id).file(name))
+
+
+@router.guarded("GET", "/jobs/{job_id}/report", actions.SEE_RESULT, response_class=Response)
+def read_report(job_id: str, hub: CurrentHub, access: CurrentAccess) -> Response:
+    """Return the report of a result as a page that can run nothing."""
+    report = running.read_result(hub, access, job_id).outcome.report
+    if not report:
+        raise NotFoundError("The result has no report.", fix="read the result itself.")
+    return Response(report, media_type="text/html; charset=utf-8", headers=SANDBOXED)
+
+
+@router.guarded("GET", "/jobs/{job_id}/owner-report", actions.SEE_RESULT, response_class=Response)
+def read_owner_report(job_id: str, hub: CurrentHub, access: CurrentAccess) -> Response:
+    """Return what a release says to owners of the data only, as a page that can run nothing."""
+    report = running.read_result(hub, access, job_id).outcome.owner_report
+    if not report:
+        raise NotFoundError("The result has no such report for you.", fix="read the result itself.")
+    return Response(report, media_type="text/html; charset=utf-8", headers=SANDBOXED)
+
+
+@router.guarded("GET", "/results/{digest}/verification", actions.VERIFY_RESULT)
+def verify(digest: str, hub: CurrentHub) -> dict[str, Any]:
+    """Say whether a result with this digest left the hub as it is; nothing more, and only to who holds the digest."""
+    return {
+        "schema": "cloister.verification/1",
+        "digest": digest[:200],
+        "is_genuine": running.verify_result(hub, digest),
+    }

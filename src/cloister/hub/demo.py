@@ -1,0 +1,200 @@
+"""A hub with made-up people in it: one account per role, a hospital's data, an open survey, and some history."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from pyarrow import parquet
+from sqlalchemy import select
+
+from cloister.accounting.budget import Budget
+from cloister.core.random import SystemRandomSource, integers_below
+from cloister.data.examples.hospital import HOSPITAL_SCHEMA, hospital
+from cloister.hub.domain import actions
+from cloister.hub.domain.members import Member
+from cloister.hub.domain.operations import Operation
+from cloister.hub.domain.policy import Policy
+from cloister.hub.domain.policy_file import policy_to_dict
+from cloister.hub.domain.policy_templates import RESEARCHERS, research_by_request
+from cloister.hub.domain.roles import Role, Subject
+from cloister.hub.domain.rules import Effect, Limits, Rule
+from cloister.hub.domain.surveys import Admission
+from cloister.hub.hub import Hub
+from cloister.hub.jobs import queue
+from cloister.hub.services import datasets, running
+from cloister.hub.services.accounts import passwords, people
+from cloister.hub.services.authorizing import authorize
+from cloister.hub.services.datasets.schemas import newest_version
+from cloister.hub.services.sessions import subject_of
+from cloister.hub.services.surveys import answering, drafting, publishing
+from cloister.hub.services.surveys.reading import opening_day
+from cloister.hub.store.models import Dataset, PolicyVersion, User, new_id
+from cloister.local.survey.example import EXAMPLE, example_survey
+from cloister.local.survey.simulation import simulate
+
+HOSPITAL, UNIVERSITY, OFFICE = "North Hospital", "Example University", "Hub office"
+PEOPLE = (
+    ("olga", "Olga Owner", Role.DATA_OWNER, HOSPITAL, "shares the hospital's data and runs its survey"),
+    ("uma", "Uma User", Role.DATA_USER, UNIVERSITY, "asks questions about the data and trains models on it"),
+    ("alva", "Alva Author", Role.ALGORITHM_PROVIDER, UNIVERSITY, "provides algorithms"),
+    ("otis", "Otis Operator", Role.OPERATOR, OFFICE, "runs the hub, and sees no data"),
+    ("audrey", "Audrey Auditor", Role.AUDITOR, OFFICE, "checks the logs"),
+)
+RESPONDENTS = 200
+_WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "island", "jasper", "kelp", "lark",
+          "maple", "north", "ocean", "pebble")  # fmt: skip
+_QUESTIONS = (
+    ("SELECT COUNT(*) AS visits FROM data", "0.1"),
+    ("SELECT sex, COUNT(*) AS visits, AVG(length_of_stay) AS days FROM data GROUP BY sex", "0.3"),
+    ("SELECT diagnosis, COUNT(*) AS visits FROM data GROUP BY diagnosis", "0.2"),
+)
+
+_LEARNING = Rule(
+    effect=Effect.ALLOW,
+    operations=frozenset({Operation.ML_TRAIN, Operation.ML_PREDICT}),
+    limits=Limits(user=Budget(epsilon=Fraction(2)), organisation=Budget(epsilon=Fraction(2))),
+)
+"""Training takes more than a question does, so there is more to spend on it."""
+
+_SYNTHESIZING_LIMIT = Budget(epsilon=Fraction(2), delta=Fraction(1, 10**6))
+_SYNTHESIZING = Rule(
+    effect=Effect.ALLOW,
+    operations=frozenset({Operation.SYNTH_GENERATE, Operation.SYNTH_READ}),
+    limits=Limits(user=_SYNTHESIZING_LIMIT, organisation=_SYNTHESIZING_LIMIT),
+)
+"""A synthetic table is asked for once and used for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """How to sign in as one of the made-up people."""
+
+    name: str
+    role: Role
+    password: str
+    does: str
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What was made."""
+
+    logins: tuple[Login, ...]
+    dataset_id: str
+    survey_slug: str
+
+
+def fill(hub: Hub) -> Demo:
+    """Fill an empty hub."""
+    password = _password()
+    subjects = _people(hub, password)
+    dataset_id = _dataset(hub, subjects["olga"], member=subjects["uma"].user_id)
+    _history(hub, subjects["uma"], dataset_id)
+    slug = _survey(hub, subjects["olga"])
+    logins = tuple(Login(name, role, password, does) for name, _, role, _, does in PEOPLE)
+    return Demo(logins, dataset_id, slug)
+
+
+def is_empty(hub: Hub) -> bool:
+    """Return whether nobody has an account yet."""
+    with hub.store.reading() as session:
+        return session.scalar(select(User.id).limit(1)) is None
+
+
+def _password() -> str:
+    """Return words that are easy to type; the demo answers on this machine only."""
+    places = integers_below(SystemRandomSource(), len(_WORDS), 4)
+    return "-".join(_WORDS[place] for place in places)
+
+
+def _people(hub: Hub, password: str) -> dict[str, Subject]:
+    kept = passwords.hash_password(password)
+    made: dict[str, Subject] = {}
+    with hub.store.writing() as session:
+        places = {name: people.create_organisation(session, name, by=None) for name in (HOSPITAL, UNIVERSITY, OFFICE)}
+        for name, shown, role, place, _ in PEOPLE:
+            user: User = people.create_account(
+                session, name, by=None, roles=[role], organisation_id=places[place].id, display_name=shown
+            )
+            user.password_hash = kept
+            made[name] = subject_of(user)
+    return made
+
+
+def _dataset(hub: Hub, owner: Subject, *, member: str) -> str:
+    written = io.BytesIO()
+    parquet.write_table(hospital(), written)
+    written.seek(0)
+    with hub.store.writing() as session:
+        made = datasets.create_dataset(
+            session,
+            owner,
+            name="hospital-visits",
+            title="Visits to North Hospital, 2023 to 2025",
+            description="Who came, when and why. Made up: no real person is in it.",
+        )
+    datasets.upload_version(hub, owner, made.id, written, kind="parquet")
+    with hub.store.writing() as session:
+        stored, version = session.get_one(Dataset, made.id), newest_version(session, made.id)
+        if version is not None:
+            text = HOSPITAL_SCHEMA.read_text("utf-8")
+            datasets.save_schema(hub.blobs, session, owner, version, text, confirm=True)
+        datasets.open_for_questions(
+            hub.store,
+            session,
+            owner,
+            stored,
+            budget=Budget(epsilon=Fraction(3), delta=Fraction(1, 10**6)),
+            max_rows_per_unit=5,
+        )
+        session.add(_policy(research_by_request(made.id, hidden=["patient_id"]), owner, member))
+    return made.id
+
+
+def _policy(policy: Policy, owner: Subject, member: str) -> PolicyVersion:
+    further = (_LEARNING, _SYNTHESIZING)
+    wider = policy.changed(roles=tuple(replace(role, rules=(*role.rules, *further)) for role in policy.roles))
+    let_in = replace(wider.with_member(RESEARCHERS, Member(user_id=member)), version=2)
+    return PolicyVersion(
+        id=new_id("pol"),
+        object_kind="dataset",
+        object_id=policy.object_id,
+        number=let_in.version,
+        document=policy_to_dict(let_in),
+        author_id=owner.user_id,
+    )
+
+
+def _history(hub: Hub, user: Subject, dataset_id: str) -> None:
+    """Let the user ask some questions, as the hub would do it."""
+    with hub.store.reading() as session:
+        access = authorize(session, actions.RUN_SERVICE, subject=user, target_id=dataset_id)
+    for sql, epsilon in _QUESTIONS:
+        running.submit(
+            hub,
+            access,
+            service="query.sql",
+            parameters={"sql": sql, "epsilon": epsilon},
+            purpose="research.health",
+            idempotency_key=None,
+        )
+        with hub.store.writing() as session:
+            claim = queue.claim(session, "demo", 60)
+        if claim is not None:
+            running.perform(hub, claim, lambda share, stage: None)  # noqa: ARG005
+
+
+def _survey(hub: Hub, owner: Subject) -> str:
+    asked = example_survey()
+    with hub.store.writing() as session:
+        survey = drafting.create_survey(
+            session, owner, document=EXAMPLE, admission=Admission.EVERYBODY, results_are_public=True
+        )
+        publishing.publish(survey, key=hub.key)
+        session.flush()
+        for submission in simulate(asked, respondents=RESPONDENTS).submissions:
+            made = replace(submission, day=opening_day(survey) or submission.day)
+            answering.submit(session, survey, submission=made.to_dict())
+        return survey.slug

@@ -1,0 +1,127 @@
+"""Small changes to a policy, as a form makes them, without touching what the form does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cloister.errors import PolicyError
+from cloister.hub.domain.column_rules import ColumnRule, ColumnRules, Use
+from cloister.hub.domain.operations import NAMED_ONLY, Operation
+from cloister.hub.domain.policy import Policy, PolicyRole
+from cloister.hub.domain.purposes import PurposeSet
+from cloister.hub.domain.row_predicates import RowPredicate
+from cloister.hub.domain.rules import Effect, Limits, Rule
+
+__all__ = ["RoleEdit", "edited", "is_simple"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleEdit:
+    """What a form says about one role; None leaves a part as it is.
+
+    Attributes:
+        name: the role; a new one if there is none of this name.
+        operations: what its members may do.
+        limits: how much they may spend.
+        rows: the condition on rows; an empty text is none.
+        remove: whether the role is to go.
+    """
+
+    name: str
+    operations: Collection[Operation] | None = None
+    limits: Limits | None = None
+    rows: str | None = None
+    remove: bool = False
+
+
+def is_simple(role: PolicyRole) -> bool:
+    """Return whether a form can show all rules of a role: at most one, that allows."""
+    return not role.rules or (len(role.rules) == 1 and role.rules[0].effect is Effect.ALLOW)
+
+
+def edited(
+    policy: Policy,
+    *,
+    discoverable: bool | None = None,
+    two_person: bool | None = None,
+    purposes: Collection[str] | None = None,
+    rows: str | None = None,
+    columns: Mapping[str, Collection[Use]] | None = None,
+    other_columns: Collection[Use] | None = None,
+    roles: Collection[RoleEdit] = (),
+) -> Policy:
+    """Return the next version of a policy with some parts changed; what is None stays as it is.
+
+    Raises:
+        PolicyError: if a part is malformed, or a role has rules that a form cannot show.
+    """
+    changed: dict[str, Any] = {}
+    if discoverable is not None:
+        changed["discoverable"] = discoverable
+    if two_person is not None:
+        changed["two_person"] = two_person
+    if purposes is not None:
+        changed["terms"] = replace(policy.terms, purposes=PurposeSet(tuple(purposes)))
+    if rows is not None:
+        changed["rows"] = _rows(rows)
+    if columns is not None or other_columns is not None:
+        changed["columns"] = _columns(policy.columns, columns or {}, other_columns)
+    if roles:
+        changed["roles"] = _roles(policy.roles, roles)
+    return policy.changed(**changed)
+
+
+def _rows(text: str) -> RowPredicate | None:
+    return RowPredicate(text.strip()) if text.strip() else None
+
+
+def _columns(rules: ColumnRules, uses: Mapping[str, Collection[Use]], others: Collection[Use] | None) -> ColumnRules:
+    named = dict(rules.named)
+    for name, wanted in uses.items():
+        named[name] = replace(rules.of(name), uses=frozenset(wanted))
+    return ColumnRules(
+        named=tuple(named.items()),
+        others=rules.others if others is None else ColumnRule(uses=frozenset(others), terms=rules.others.terms),
+    )
+
+
+def _roles(roles: tuple[PolicyRole, ...], edits: Collection[RoleEdit]) -> tuple[PolicyRole, ...]:
+    found = {role.name: role for role in roles}
+    for edit in edits:
+        if edit.remove:
+            found.pop(edit.name, None)
+        else:
+            found[edit.name] = _role(found.get(edit.name, PolicyRole(name=edit.name)), edit)
+    return tuple(found.values())
+
+
+def _role(role: PolicyRole, edit: RoleEdit) -> PolicyRole:
+    changed = role
+    if edit.rows is not None:
+        changed = replace(changed, rows=_rows(edit.rows))
+    if edit.operations is None and edit.limits is None:
+        return changed
+    if not is_simple(role):
+        raise PolicyError(
+            f'The role "{role.name}" has several rules, or rules that deny.',
+            fix="change them in the JSON of the policy.",
+        )
+    rule = role.rules[0] if role.rules else Rule(effect=Effect.ALLOW, operations=frozenset())
+    if edit.operations is not None:
+        rule = replace(rule, operations=_operations(rule, edit))
+    if edit.limits is not None:
+        rule = replace(rule, limits=edit.limits)
+    return replace(changed, rules=(rule,) if rule.operations else ())
+
+
+def _operations(rule: Rule, edit: RoleEdit) -> frozenset[Operation]:
+    """Return the operations of a form, with those that it does not show as they were."""
+    wanted = frozenset(edit.operations or ())
+    governing = wanted & NAMED_ONLY - rule.operations
+    if governing:
+        raise PolicyError(
+            f"{min(governing)} is not given by a form.", fix="name it in the JSON of the policy if it is meant."
+        )
+    return wanted | (rule.operations & NAMED_ONLY)

@@ -1,0 +1,1 @@
+"""The queue of work in the hub's own database."""

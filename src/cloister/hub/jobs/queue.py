@@ -1,0 +1,205 @@
+"""The queue: a worker claims a piece of work for a while, renews the claim, and ends the work if it is still its own.
+
+A claim has a number, its attempt. Whoever was taken for lost, and was only slow, finds a higher number and can change
+nothing any more; so a piece of work ends once, whatever the clocks say. Every function works in the transaction of its
+session, which the caller commits: a writing one, except for `is_work_waiting`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, not_, or_, select, update
+from sqlalchemy.orm import Session, lazyload
+
+from cloister.errors import ConflictError
+from cloister.hub.domain.jobs import MOST_LOSSES, State, check_change
+from cloister.hub.store.models import Job, now
+
+__all__ = [
+    "Claim",
+    "Standing",
+    "cancel",
+    "claim",
+    "deny",
+    "end",
+    "fail",
+    "finish",
+    "give_back",
+    "heartbeat",
+    "hold",
+    "is_work_waiting",
+    "report_progress",
+    "request_cancel",
+    "sweep",
+]
+
+LOST = {
+    "problem": "The worker was lost three times.",
+    "fix": "ask for less at once; what was paid stays paid.",
+    "kind": "lost",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The right of one worker to one piece of work, until its lease runs out unrenewed."""
+
+    job_id: str
+    attempt: int
+    worker: str
+
+
+class Standing(StrEnum):
+    """What has become of a claim."""
+
+    HELD = "held"
+    CANCELED = "canceled"
+    LOST = "lost"
+
+
+def is_work_waiting(session: Session) -> bool:
+    """Return whether there is something to claim or to sweep, without taking it."""
+    return session.scalars(select(Job.id).where(_is_free(_this_moment())).limit(1)).first() is not None
+
+
+def sweep(session: Session) -> list[Job]:
+    """End the work that lost its worker too often, or while it was to be canceled, and return it."""
+    is_lost = and_(Job.state == State.RUNNING, Job.lease_until < _this_moment())
+    is_over = or_(Job.losses >= MOST_LOSSES - 1, Job.is_cancel_requested)
+    found = list(session.scalars(_locked(select(Job).where(is_lost, is_over))))
+    for job in found:
+        job.losses += 1
+        if job.is_cancel_requested:
+            end(job, State.CANCELED)
+        else:
+            end(job, State.FAILED, error=LOST)
+    return found
+
+
+def claim(session: Session, worker: str, lease_seconds: float) -> Claim | None:
+    """Take the oldest work that nobody has, or that its worker let lapse; `sweep` ends what lapsed too often."""
+    moment = _this_moment()
+    is_over = or_(and_(Job.state == State.RUNNING, Job.losses >= MOST_LOSSES - 1), Job.is_cancel_requested)
+    found = select(Job).where(_is_free(moment), not_(is_over))
+    job = session.scalars(_locked(found.order_by(Job.created, Job.id).limit(1))).first()
+    if job is None:
+        return None
+    job.losses += job.state == State.RUNNING
+    job.state, job.worker, job.progress, job.stage = State.RUNNING.value, worker, 0.0, ""
+    job.attempt += 1
+    job.lease_until = moment + timedelta(seconds=lease_seconds)
+    return Claim(job_id=job.id, attempt=job.attempt, worker=worker)
+
+
+def heartbeat(session: Session, held: Claim, lease_seconds: float) -> Standing:
+    """Renew a claim, and return what has become of it."""
+    return _renew(session, held, lease_until=_this_moment() + timedelta(seconds=lease_seconds))
+
+
+def report_progress(session: Session, held: Claim, share: float, stage: str) -> Standing:
+    """Say how far the work is, 0 to 1, and in what stage; return what has become of the claim."""
+    return _renew(session, held, progress=min(max(float(share), 0.0), 1.0), stage=stage[:100])
+
+
+def hold(session: Session, held: Claim) -> Job | None:
+    """Return the work, locked until the end of the transaction, if the claim is still the newest; else None."""
+    return session.scalars(_locked(select(Job).where(_is_of(held)), wait=True)).first()
+
+
+def finish(session: Session, held: Claim, *, waits_for_owner: bool = False) -> bool:
+    """End the work well, or let it wait for the owner; return whether the claim was still the newest."""
+    return _end_held(session, held, State.WAITING if waits_for_owner else State.DONE)
+
+
+def fail(session: Session, held: Claim, *, error: dict[str, Any]) -> bool:
+    """End the work as failed; return whether the claim was still the newest."""
+    return _end_held(session, held, State.FAILED, error=error)
+
+
+def deny(session: Session, held: Claim, *, error: dict[str, Any]) -> bool:
+    """End the work as denied; return whether the claim was still the newest."""
+    return _end_held(session, held, State.DENIED, error=error)
+
+
+def cancel(session: Session, held: Claim) -> bool:
+    """End the work as canceled; return whether the claim was still the newest."""
+    return _end_held(session, held, State.CANCELED)
+
+
+def give_back(session: Session, held: Claim) -> bool:
+    """Put the work back into the queue, as a worker that ends does; return whether the claim was still the newest."""
+    job = hold(session, held)
+    if job is None:
+        return False
+    if job.is_cancel_requested:
+        end(job, State.CANCELED)
+    else:
+        job.state, job.worker, job.lease_until = State.QUEUED.value, None, None
+    return True
+
+
+def request_cancel(session: Session, job_id: str) -> State:
+    """Cancel work that nobody runs at once, ask for it where somebody does, and return the state.
+
+    Raises:
+        ConflictError: if the work has ended, or there is none.
+    """
+    job = session.scalars(_locked(select(Job).where(Job.id == job_id), wait=True)).first()
+    if job is None or State(job.state).is_final:
+        raise ConflictError("This work has ended already.", fix="look at it again.")
+    job.is_cancel_requested = True
+    if job.state != State.RUNNING:
+        end(job, State.CANCELED)
+    return State(job.state)
+
+
+def end(job: Job, state: State, *, error: dict[str, Any] | None = None) -> None:
+    """End work that the caller holds.
+
+    Raises:
+        ConflictError: if it is in no state for that.
+    """
+    check_change(State(job.state), state)
+    job.state, job.error, job.lease_until, job.stage = state.value, error, None, ""
+    if state.is_final:
+        job.finished = now()
+    if state in {State.DONE, State.WAITING}:
+        job.progress = 1.0
+
+
+def _is_free(moment: datetime) -> ColumnElement[bool]:
+    return or_(Job.state == State.QUEUED, and_(Job.state == State.RUNNING, Job.lease_until < moment))
+
+
+def _is_of(held: Claim) -> ColumnElement[bool]:
+    return and_(Job.id == held.job_id, Job.attempt == held.attempt, Job.state == State.RUNNING)
+
+
+def _locked(statement: Any, *, wait: bool = False) -> Any:  # a select of jobs, before and after
+    """Return a select that locks what it finds; the writers of SQLite queue for the whole database anyway."""
+    locking = statement.options(lazyload("*")).with_for_update(skip_locked=not wait, of=Job)
+    return locking.execution_options(populate_existing=True)
+
+
+def _renew(session: Session, held: Claim, **values: Any) -> Standing:
+    statement = update(Job).where(_is_of(held)).values(**values).returning(Job.is_cancel_requested)
+    found = session.execute(statement).first()
+    if found is None:
+        return Standing.LOST
+    return Standing.CANCELED if found[0] else Standing.HELD
+
+
+def _end_held(session: Session, held: Claim, state: State, *, error: dict[str, Any] | None = None) -> bool:
+    job = hold(session, held)
+    if job is None:
+        return False
+    end(job, state, error=error)
+    return True
+
+
+def _this_moment() -> datetime:
+    return datetime.now(UTC)

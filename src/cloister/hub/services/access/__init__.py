@@ -1,0 +1,1 @@
+"""Requests for access: asked for, talked about, decided, revoked, expired."""

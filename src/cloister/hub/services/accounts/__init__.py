@@ -1,0 +1,1 @@
+"""People: institutions, accounts, passwords, second factors, tokens, and signing in."""

@@ -1,0 +1,238 @@
+"""Institutions and accounts, made and changed by operators.
+
+An operator gives roles but gets no data by it: nobody changes their own account; who runs or audits the hub holds no
+other role; and whoever is to join the data owners of an institution must be confirmed by one of them, or by an auditor
+where none is left, and until then their account stays as it was. Roles never replace a policy. Whoever runs the machine
+itself can read what the hub can read: these rules bind operators of the application, and leave a trace for all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from cloister.errors import ConflictError, ForbiddenError, NotFoundError, ParameterError
+from cloister.hub.domain import actions
+from cloister.hub.domain.duties import check_roles
+from cloister.hub.domain.names import check_account_name, check_title, folded
+from cloister.hub.domain.roles import Role, Subject
+from cloister.hub.services import auditing
+from cloister.hub.services.sessions import close_logins
+from cloister.hub.store.models import ApiToken, Dataset, Notice, Organisation, User, new_id, now
+
+MOST_ATTRIBUTES = 20
+LONGEST_ATTRIBUTE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What changes about an account; None leaves it as it is. An organisation of "" takes it away."""
+
+    display_name: str | None = None
+    organisation_id: str | None = None
+    roles: tuple[str, ...] | None = None
+    attributes: Mapping[str, str] | None = None
+    is_disabled: bool | None = None
+
+
+def create_organisation(session: Session, name: str, *, by: Subject | None) -> Organisation:
+    """Make an institution whose name is not only another spelling of one that is there."""
+    clean = check_title(name, what="name of the organisation")
+    _check_new_organisation(session, clean)
+    made = Organisation(id=new_id("org"), name=clean)
+    session.add(made)
+    session.flush()
+    _log(session, by, f"organisation:{made.id}", change="created")
+    return made
+
+
+def rename_organisation(session: Session, organisation_id: str, name: str, *, by: Subject | None) -> Organisation:
+    """Give an institution another name."""
+    found = _organisation(session, organisation_id)
+    clean = check_title(name, what="name of the organisation")
+    if folded(clean) != found.folded:
+        _check_new_organisation(session, clean)
+    found.name, found.folded = clean, folded(clean)
+    _log(session, by, f"organisation:{found.id}", change="renamed")
+    return found
+
+
+def create_account(
+    session: Session,
+    name: str,
+    *,
+    by: Subject | None,
+    roles: Iterable[str] = (),
+    organisation_id: str | None = None,
+    display_name: str = "",
+    attributes: Mapping[str, str] | None = None,
+    separate: bool = True,
+) -> User:
+    """Make an account without a password: its holder sets one by an enrolment link.
+
+    Args:
+        session: a writing session.
+        name: what its holder types; small letters and digits.
+        by: the operator, or None for whoever sets up the hub at its own machine, who needs no confirmation.
+        roles: what it may try.
+        organisation_id: the institution, if any.
+        display_name: how it is shown.
+        attributes: facts that policies may use.
+        separate: the setting ``separate_duties``.
+    """
+    clean = check_account_name(name)
+    if session.scalar(select(User.id).where(User.folded == folded(clean))) is not None:
+        raise ConflictError("This name is taken.", fix="choose another name for the account.")
+    user = User(id=new_id("usr"), name=clean)
+    session.add(user)
+    session.flush()
+    change = Change(
+        display_name=display_name,
+        organisation_id=organisation_id or "",
+        roles=tuple(roles),
+        attributes=attributes or {},
+    )
+    _log(session, by, f"account:{user.id}", change="created")
+    _apply(session, user, change, by=by, separate=separate)
+    return user
+
+
+def change_account(session: Session, account_id: str, change: Change, *, by: Subject, separate: bool = True) -> User:
+    """Change an account; its sign-ins and tokens see that at once, and end when it is disabled."""
+    user = get_account(session, account_id)
+    if user.id == by.user_id:
+        raise ForbiddenError("Nobody changes their own account.", fix="ask another operator.")
+    _apply(session, user, change, by=by, separate=separate)
+    return user
+
+
+def confirm_owner(session: Session, account_id: str, *, by: Subject) -> User:
+    """Let somebody join the data owners of an institution, as one of them, or as an auditor where none is left."""
+    user = get_account(session, account_id)
+    proposed = user.proposed
+    if proposed is None:
+        raise NotFoundError("There is nothing to confirm for this account.", fix="look at the list of people again.")
+    organisation_id = proposed["organisation_id"]
+    owners = owners_of(session, organisation_id)
+    is_owner = any(owner.id == by.user_id for owner in owners)
+    if user.id == by.user_id or not (is_owner or (not owners and Role.AUDITOR in by.roles)):
+        raise ForbiddenError(
+            "Only a data owner of that institution may confirm this, or an auditor where it has none left.",
+            fix="ask one of them.",
+        )
+    user.organisation_id, user.roles, user.proposed = organisation_id, list(proposed["roles"]), None
+    _log(session, by, f"account:{user.id}", action=actions.CONFIRM_ACCOUNT, change="confirmed", roles=user.roles)
+    return user
+
+
+def get_account(session: Session, account_id: str) -> User:
+    """Return an account, or raise."""
+    found = session.get(User, account_id)
+    if found is None:
+        raise NotFoundError("There is no such account.", fix="look at the list of people.")
+    return found
+
+
+def owners_of(session: Session, organisation_id: str) -> list[User]:
+    """Return the data owners of an institution who can sign in."""
+    there = session.scalars(select(User).where(User.organisation_id == organisation_id, User.is_disabled.is_(False)))
+    return [user for user in there if Role.DATA_OWNER in user.roles]
+
+
+def _apply(session: Session, user: User, change: Change, *, by: Subject | None, separate: bool) -> None:
+    changed: dict[str, Any] = {}
+    if change.display_name is not None:
+        user.display_name = check_title(change.display_name, what="shown name") if change.display_name else ""
+    if change.attributes is not None:
+        user.attributes = changed["attributes"] = _check_attributes(change.attributes)
+    if change.roles is not None or change.organisation_id is not None:
+        changed |= _place(session, user, change, by=by, separate=separate)
+    if change.is_disabled is not None:
+        user.is_disabled = changed["is_disabled"] = change.is_disabled
+        if change.is_disabled:
+            end_everything(session, user.id)
+    if changed:
+        _log(session, by, f"account:{user.id}", change="changed", **changed)
+
+
+def _place(session: Session, user: User, change: Change, *, by: Subject | None, separate: bool) -> dict[str, Any]:
+    roles = check_roles(user.roles if change.roles is None else change.roles, separate=separate)
+    organisation_id = user.organisation_id if change.organisation_id is None else change.organisation_id or None
+    if organisation_id is not None:
+        _organisation(session, organisation_id)
+    if Role.DATA_OWNER in roles and organisation_id is None:
+        raise ParameterError("A data owner belongs to an institution.", fix="choose the organisation too.")
+    names = sorted(role.value for role in roles)
+    user.proposed = None
+    if by is not None and organisation_id is not None and _joins_owners(session, user, roles, organisation_id):
+        user.proposed = {"roles": names, "organisation_id": organisation_id}
+        _ask_owners(session, user, organisation_id)
+        return {"proposed": user.proposed}
+    user.roles, user.organisation_id = names, organisation_id
+    return {"roles": names, "organisation_id": organisation_id}
+
+
+def _joins_owners(session: Session, user: User, roles: frozenset[Role], organisation_id: str) -> bool:
+    is_one = user.organisation_id == organisation_id and Role.DATA_OWNER in user.roles
+    return Role.DATA_OWNER in roles and not is_one and _has_something_to_own(session, organisation_id)
+
+
+def _has_something_to_own(session: Session, organisation_id: str) -> bool:
+    there = session.scalars(select(User).where(User.organisation_id == organisation_id))
+    has_owners = any(Role.DATA_OWNER in user.roles for user in there)
+    has_data = select(Dataset.id).where(Dataset.organisation_id == organisation_id, Dataset.state != "deleted").limit(1)
+    return has_owners or session.scalar(has_data) is not None
+
+
+def _ask_owners(session: Session, user: User, organisation_id: str) -> None:
+    for owner in owners_of(session, organisation_id):
+        text = f"An operator asks you to confirm {user.name} as a data owner of your institution."
+        session.add(Notice(id=new_id("ntc"), user_id=owner.id, text=text, link="/people/confirmations"))
+
+
+def end_everything(session: Session, user_id: str) -> None:
+    """End all sign-ins of somebody and revoke all their tokens."""
+    close_logins(session, user_id)
+    for token in session.scalars(select(ApiToken).where(ApiToken.user_id == user_id, ApiToken.revoked.is_(None))):
+        token.revoked = now()
+
+
+def _check_attributes(attributes: Mapping[str, str]) -> dict[str, str]:
+    if len(attributes) > MOST_ATTRIBUTES or any(
+        not name.isidentifier() or len(name) > 64 or len(value) > LONGEST_ATTRIBUTE
+        for name, value in attributes.items()
+    ):
+        raise ParameterError(
+            "The attributes are too many, too long, or not named by a word.",
+            fix=f"give at most {MOST_ATTRIBUTES}, such as branch = oncology.",
+        )
+    return dict(attributes)
+
+
+def _organisation(session: Session, organisation_id: str) -> Organisation:
+    found = session.get(Organisation, organisation_id)
+    if found is None:
+        raise NotFoundError("There is no such organisation.", fix="look at the list of organisations.")
+    return found
+
+
+def _check_new_organisation(session: Session, name: str) -> None:
+    if session.scalar(select(Organisation.id).where(Organisation.folded == folded(name))) is not None:
+        raise ConflictError(
+            "There is an organisation of this name, perhaps in another spelling.", fix="use it, or choose another name."
+        )
+
+
+def _log(
+    session: Session,
+    by: Subject | None,
+    target: str,
+    *,
+    action: actions.Action = actions.MANAGE_ACCOUNTS,
+    **details: Any,
+) -> None:
+    auditing.append(session, action, by=auditing.HUB if by is None else by, target=target, **details)

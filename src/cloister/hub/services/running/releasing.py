@@ -1,0 +1,139 @@
+"""Decisions of people about work: an owner lets a release out or not, and whoever has a part in it may cancel it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from cloister.errors import ConflictError, ForbiddenError, NotFoundError
+from cloister.hub.domain import actions
+from cloister.hub.domain.actions import Relation
+from cloister.hub.domain.jobs import State
+from cloister.hub.domain.roles import Subject
+from cloister.hub.hub import Hub
+from cloister.hub.jobs import queue
+from cloister.hub.services import auditing
+from cloister.hub.services.authorizing import Access
+from cloister.hub.services.notices import notify
+from cloister.hub.services.running.considering import check_may_have
+from cloister.hub.services.running.release_registry import earlier_releases
+from cloister.hub.services.sessions import subject_of
+from cloister.hub.services.targets import current_policy, load_target
+from cloister.hub.store.models import Job, Result, now
+
+__all__ = ["approvals_needed", "cancel", "decide_release", "has_approved"]
+
+_LONGEST_NOTE = 2_000
+
+
+def decide_release(hub: Hub, access: Access, job_id: str, *, approve: bool, note: str = "") -> State:
+    """Let a release that waits leave the hub, or not; either is final, and the note is for the person who asked.
+
+    Where the policy asks for two persons, the first approval is noted and the second lets it out; one rejection ends
+    it, and deletes what was made. The decision remembers the earlier releases of the same data that the owner was told
+    about.
+
+    Raises:
+        ConflictError: if the work does not wait for a decision, or this person has approved it already.
+        ForbiddenError: if the person does not own the data, or the requester may not have the release any more.
+    """
+    with hub.store.writing() as session:
+        job = _locked(session, job_id)
+        target = load_target(session, "job", job.id)
+        if target is None or Relation.OWNER not in target.relations(access.person):
+            raise ForbiddenError("Only its owner may decide about a release.", fix="ask the owner.")
+        if job.state != State.WAITING:
+            raise ConflictError("This does not wait for a decision.", fix="look at it again.")
+        if approve:
+            _check_requester(session, job)
+        is_over = _write_down(session, job, access.person, approve=approve, note=note[:_LONGEST_NOTE])
+        if not is_over:
+            _note(session, actions.DECIDE_RELEASE, access, job, approved=True, is_first=True)
+            return State(job.state)
+        if approve:
+            queue.end(job, State.DONE)
+        else:
+            queue.end(job, State.DENIED, error={"problem": "The owner rejected the release.", "fix": "ask the owner."})
+            _forget_result(session, job)
+        _note(session, actions.DECIDE_RELEASE, access, job, approved=approve)
+        words = "the owner let the result out." if approve else "the owner rejected the release."
+        notify(session, job.requester_id, f"{job.service}: {words}", link=f"/jobs/{job.id}")
+        return State(job.state)
+
+
+def approvals_needed(session: Session, job: Job) -> int:
+    """Return how many owners have yet to approve a release that waits.
+
+    Two persons are asked for if the policy said so when the release was asked for, or says so now.
+    """
+    policy = current_policy(session, "dataset", str(job.dataset_id))
+    asked = 2 if job.plan.get("two_person") or (policy is not None and policy.two_person) else 1
+    return max(asked - len(_approvals(job)), 1)
+
+
+def has_approved(job: Job, subject: Subject) -> bool:
+    """Return whether a person was the first of two to approve a release."""
+    return any(item["user"] == subject.user_id for item in _approvals(job))
+
+
+def _write_down(session: Session, job: Job, person: Subject, *, approve: bool, note: str) -> bool:
+    """Write a decision down, and return whether it is the last one."""
+    if approve and has_approved(job, person):
+        raise ConflictError("You have approved this already; a second owner must, too.", fix="ask another owner.")
+    is_over = not approve or approvals_needed(session, job) == 1
+    mine = {"user": person.user_id, "by": person.name, "note": note, "time": now().isoformat()}
+    approvals = [*_approvals(job), mine] if approve else _approvals(job)
+    job.decision = {
+        "approved": approve if is_over else None,
+        "by": ", ".join(item["by"] for item in approvals) if approve else person.name,
+        "note": note,
+        "time": mine["time"],
+        "approvals": approvals,
+        "earlier_releases": [item["job"] for item in earlier_releases(session, job)],
+    }
+    return is_over
+
+
+def _approvals(job: Job) -> list[dict[str, Any]]:
+    return list((job.decision or {}).get("approvals", ()))
+
+
+def _check_requester(session: Session, job: Job) -> None:
+    """Raise where nobody would get the release: the account is closed, or the policy no longer lets the person."""
+    if job.requester.is_disabled:
+        raise ForbiddenError("The account of the person who asked was closed.", fix="reject the release.")
+    try:
+        check_may_have(session, subject_of(job.requester), job)
+    except ForbiddenError:
+        raise ForbiddenError(
+            "The policy no longer lets the person who asked have this.", fix="reject the release, or change the policy."
+        ) from None
+
+
+def cancel(hub: Hub, access: Access, job_id: str) -> State:
+    """Cancel work, at once or as soon as its worker hears of it; what was paid stays paid."""
+    with hub.store.writing() as session:
+        state = queue.request_cancel(session, job_id)
+        job = _locked(session, job_id)
+        if state is State.CANCELED:
+            _forget_result(session, job)
+        _note(session, actions.CANCEL_JOB, access, job, state=str(state))
+    return state
+
+
+def _forget_result(session: Session, job: Job) -> None:
+    """Delete a table that nobody may have any more."""
+    session.execute(delete(Result).where(Result.job_id == job.id))
+
+
+def _note(session: Session, action: actions.Action, access: Access, job: Job, **details: Any) -> None:
+    auditing.append(session, action, by=access.subject, target=f"job:{job.id}", dataset_id=job.dataset_id, **details)
+
+
+def _locked(session: Session, job_id: str) -> Job:
+    job = session.scalars(select(Job).where(Job.id == job_id).with_for_update(of=Job)).first()
+    if job is None:
+        raise NotFoundError("There is no such job, or you may not see it.", fix="check the address.")
+    return job

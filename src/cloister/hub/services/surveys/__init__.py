@@ -1,0 +1,1 @@
+"""Surveys in the hub: drafts, publishing, invitations, answers and estimates."""

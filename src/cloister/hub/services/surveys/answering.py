@@ -1,0 +1,117 @@
+"""Taking answers: a submission is checked whole, counted once, and taken apart before it is kept.
+
+What stays of it are single reports under random keys, and apart from them a digest of its one-time id and one of its
+invitation or signature. Nothing leads from one to the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from sqlalchemy import insert
+from sqlalchemy.orm import Session
+
+from cloister.core.random import SystemRandomSource
+from cloister.crypto.blind_signatures import BlindPublicKey
+from cloister.errors import ConflictError, CryptoError, ForbiddenError, ForeignReportError
+from cloister.hub.domain.surveys import Admission, SurveyState
+from cloister.hub.services.surveys.inviting import digest_of, use_token
+from cloister.hub.services.surveys.reading import checker_of, opening_day
+from cloister.hub.store.models import HubSurvey, SurveyReport, SurveySignature, SurveyUsedId
+from cloister.local.survey.submissions import parse
+
+_KEY_BYTES = 16
+
+
+def submit(
+    session: Session,
+    survey: HubSurvey,
+    *,
+    submission: dict[str, Any],
+    token: str | None = None,
+    message: bytes | None = None,
+    signature: bytes | None = None,
+) -> bool:
+    """Count a submission and return True, or return False if it was counted before.
+
+    Raises:
+        ConflictError: if the survey is not open.
+        ReportError: if it is not something that the survey's devices make.
+        ForbiddenError: if it has no valid invitation or signature, or one that was used for another submission.
+    """
+    if survey.state != SurveyState.OPEN:
+        raise ConflictError("This survey takes no answers now.", fix="look at its page.")
+    checker = checker_of(survey.document)
+    found = parse(submission)
+    values = checker.check(found)
+    for place, value in values.items():
+        checker.rows(place, [value])
+    if found.day != opening_day(survey):
+        raise ForeignReportError(
+            "A submission says on which day it was made.",
+            fix="state the day of the survey's opening, as its page does.",
+        )
+    used = digest_of(survey.id, f"id {found.id}")
+    if session.get(SurveyUsedId, (survey.id, used)) is not None:
+        return False
+    _admit(session, survey, token=token, message=message, signature=signature)
+    session.add(SurveyUsedId(survey_id=survey.id, digest=used))
+    _keep(session, survey.id, values)
+    return True
+
+
+def _keep(session: Session, survey_id: str, values: dict[tuple[str, str], Any]) -> None:
+    rows = [
+        {
+            "survey_id": survey_id,
+            "key": SystemRandomSource().random_bytes(_KEY_BYTES).hex(),
+            "question": question,
+            "level": level,
+            "value": json.dumps(value, separators=(",", ":")),
+        }
+        for (question, level), value in values.items()
+    ]
+    if rows:
+        session.execute(insert(SurveyReport), sorted(rows, key=lambda row: row["key"]))
+
+
+def _admit(
+    session: Session, survey: HubSurvey, *, token: str | None, message: bytes | None, signature: bytes | None
+) -> None:
+    """Use up what admits one person, or raise."""
+    given = (token is not None, message is not None, signature is not None)
+    match Admission(survey.admission):
+        case Admission.EVERYBODY:
+            _insist(given == (False, False, False), "This survey takes no invitations.")
+        case Admission.LINKS:
+            _insist(given == (True, False, False), "This survey is for invited people.")
+            use_token(session, survey.id, token or "")
+        case Admission.BLIND:
+            _insist(given == (False, True, True), "This survey is for invited people.")
+            _use_signature(session, survey, message or b"", signature or b"")
+
+
+def _use_signature(session: Session, survey: HubSurvey, message: bytes, signature: bytes) -> None:
+    facts = json.loads(survey.public_key or "{}")
+    key = BlindPublicKey(int(facts["modulus"], 16), int(facts["exponent"], 16))
+    try:
+        key.verify(message, signature)
+    except CryptoError:
+        raise _refused() from None
+    digest = digest_of(survey.id, f"signature {hashlib.sha256(message).hexdigest()}")
+    if session.get(SurveySignature, (survey.id, digest)) is not None:
+        raise _refused()
+    session.add(SurveySignature(survey_id=survey.id, digest=digest))
+
+
+def _insist(claim: bool, problem: str) -> None:  # noqa: FBT001
+    if not claim:
+        raise ForbiddenError(problem, fix="open the link of your invitation, and answer on that page.")
+
+
+def _refused() -> ForbiddenError:
+    return ForbiddenError(
+        "This invitation is not valid, or was used before.", fix="use the link as you got it, or ask for another one."
+    )

@@ -1,0 +1,50 @@
+"""The pages of operators: people and institutions; and of data owners who confirm new ones."""
+
+from __future__ import annotations
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from cloister.hub.domain import actions
+from cloister.hub.domain.roles import Role
+from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
+from cloister.hub.services.accounts import people, people_lists
+from cloister.hub.web import shell
+
+router = GuardedRouter()
+
+
+@shell.page(router, "/people", actions.LIST_ACCOUNTS, twin="/people")
+def list_people(request: Request, hub: CurrentHub, after: str = "") -> Response:
+    """See all accounts and institutions, and make new ones."""
+    with hub.store.reading() as session:
+        accounts, following = people_lists.list_accounts(session, after=after)
+        organisations = people_lists.list_organisations(session)
+    return shell.render(
+        request,
+        "people.html",
+        title="People",
+        accounts=accounts,
+        following=following,
+        organisations=organisations,
+        roles=list(Role),
+    )
+
+
+@shell.page(router, "/people/confirmations", actions.SEE_CONFIRMATIONS, twin="/people/confirmations")
+def confirmations(request: Request, hub: CurrentHub, access: CurrentAccess) -> Response:
+    """See who waits to join the data owners of one's institution."""
+    with hub.store.reading() as session:
+        waiting = people_lists.list_proposed(session, access.person)
+    return shell.render(request, "confirmations.html", title="New data owners", waiting=waiting)
+
+
+@shell.page(router, "/people/{account_id}", actions.LIST_ACCOUNTS, twin="/people/{account_id}")
+def person(request: Request, hub: CurrentHub, account_id: str) -> Response:
+    """See and change one account."""
+    with hub.store.reading() as session:
+        found = people_lists.describe(people.get_account(session, account_id))
+        organisations = people_lists.list_organisations(session)
+    return shell.render(
+        request, "person.html", title=found["name"], account=found, organisations=organisations, roles=list(Role)
+    )

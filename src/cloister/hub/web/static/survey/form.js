@@ -1,0 +1,128 @@
+// The questions: how much to protect first, then the answer.
+
+import { plainly } from "./chances.js";
+import { make } from "./dom.js";
+
+const OFF = "off";
+
+const named = (level) => (level === OFF ? "Skip" : level.charAt(0).toUpperCase() + level.slice(1));
+
+const choice = (type, name, value, text, isChosen, tell) => {
+  const id = `${name}-${value}`;
+  return make(
+    "label",
+    { class: "pick", for: id },
+    make("input", { type, id, name, value, checked: isChosen, onchange: tell }),
+    make("span", {}, text),
+  );
+};
+
+/** Return the sentences of a level: what happens to the answer, and what it can tell at most. */
+const sentences = (question, record, name) => {
+  const level = question.levels.find((one) => one.name === name);
+  if (name === OFF) return [make("p", {}, level.statement)];
+  return [make("p", {}, plainly(record)), make("p", { class: "quiet" }, level.statement)];
+};
+
+const levelsOf = (question, records, tell) => {
+  const told = make("div", { class: "told", "aria-live": "polite" });
+  const show = (name) => told.replaceChildren(...sentences(question, records[name], name));
+  show(question.preselected);
+  const order = [...question.levels].sort((a, b) => a.epsilon - b.epsilon);
+  const picks = order.map(({ name }) =>
+    choice("radio", `${question.id}-level`, name, named(name), name === question.preselected, (event) => {
+      show(event.target.value);
+      tell();
+    }),
+  );
+  return make(
+    "fieldset",
+    { class: "levels" },
+    make("legend", {}, "How much to protect this answer"),
+    make("div", { class: "scale" }, picks),
+    told,
+  );
+};
+
+const optionsOf = (question, tell) => {
+  const type = question.kind === "multiple_choice" ? "checkbox" : "radio";
+  const picks = question.options.map((option, place) => {
+    const label = choice(type, question.id, place, String(option), false, (event) => {
+      const chosen = [...event.target.form.elements[question.id]].filter(({ checked }) => checked);
+      if (type === "checkbox" && chosen.length > question.most) event.target.checked = false;
+      tell();
+    });
+    return label;
+  });
+  const isScale = question.kind === "rating" && question.options.every((one) => String(one).length < 4);
+  return make("div", { class: isScale ? "scale" : "options" }, picks);
+};
+
+const numberOf = (question, tell) => {
+  const [low, high] = question.bounds;
+  const id = `${question.id}-number`;
+  const note = make("p", { class: "quiet small", id: `${id}-note` }, `From ${low} to ${high}. Numbers beyond count as the nearer of the two.`);
+  const field = make("input", {
+    type: "number",
+    inputmode: question.whole ? "numeric" : "decimal",
+    step: question.whole ? 1 : "any",
+    id,
+    name: question.id,
+    "aria-label": question.text,
+    "aria-describedby": `${id}-note`,
+    oninput: tell,
+  });
+  return make("div", { class: "number" }, field, note);
+};
+
+/** Return the fieldset of a question; `tell` is called after every change. */
+export const questionOf = (question, records, number, count, tell) => {
+  const answer = question.kind === "number" ? numberOf(question, tell) : optionsOf(question, tell);
+  const several = question.kind === "multiple_choice" ? `Pick at most ${question.most}.` : "";
+  const help = [question.help, several, question.optional ? "" : "This question must be answered."].filter(Boolean).join(" ");
+  const legend = make(
+    "legend",
+    {},
+    make("span", { class: "count" }, `Question ${number} of ${count}`),
+    make("span", { class: "asked" }, question.text),
+  );
+  const group = make("fieldset", { class: "question", "data-question": question.id }, legend);
+  const answering = make("div", { class: "answering" }, help ? make("p", { class: "quiet" }, help) : null, answer);
+  const levels = levelsOf(question, records, () => {
+    answering.hidden = levelOf(group, question) === OFF;
+    tell();
+  });
+  answering.hidden = question.preselected === OFF;
+  group.append(levels, answering);
+  return group;
+};
+
+const levelOf = (group, question) => group.querySelector(`input[name="${question.id}-level"]:checked`).value;
+
+/** Return what is answered, and at which level: questions without an answer are left out. */
+export const read = (form, questions) => {
+  const [answers, levels] = [{}, {}];
+  for (const question of questions) {
+    const group = form.querySelector(`[data-question="${question.id}"]`);
+    const level = levelOf(group, question);
+    const value = level === OFF ? undefined : answerOf(group, question);
+    levels[question.id] = value === undefined && question.optional ? OFF : level;
+    if (value !== undefined) answers[question.id] = value;
+  }
+  return { answers, levels };
+};
+
+const answerOf = (group, question) => {
+  if (question.kind === "number") {
+    const { value, validity } = group.querySelector("input[type=number]");
+    if (validity.badInput) throw Object.assign(new Error(`“${question.text}”: write a number, in digits.`), { question: question.id });
+    return value === "" ? undefined : value;
+  }
+  const picked = [...group.querySelectorAll(`input[name="${question.id}"]:checked`)];
+  const chosen = picked.map(({ value }) => question.options[Number(value)]);
+  if (question.kind !== "multiple_choice") return chosen[0];
+  return chosen.length === 0 ? undefined : chosen;
+};
+
+/** Return an answer as people write it. */
+export const written = (answer) => (Array.isArray(answer) ? answer.join(", ") : String(answer));

@@ -1,0 +1,1 @@
+"""Processes that do the work in the queue, and the one that keeps them running."""

@@ -1,0 +1,89 @@
+"""A hub in a temporary folder, with people in it, and browsers of theirs without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from cloister.hub.app import create_app
+from cloister.hub.domain.roles import Role
+from cloister.hub.gateway.identity import COOKIE, CSRF_COOKIE, CSRF_HEADER
+from cloister.hub.hub import Hub, open_hub
+from cloister.hub.services.sessions import open_login
+from cloister.hub.settings import Settings
+from cloister.hub.store.models import Organisation, User, new_id
+from tests.support.postgres import empty_database
+
+ClientFor = Callable[..., TestClient]
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    """An empty hub on SQLite."""
+    opened = open_hub(Settings(folder=tmp_path / "hub", workers=0))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow])],
+)
+def any_hub(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hub]:
+    """An empty hub on each kind of database in turn, whose results appear at once."""
+    opened = make_hub(tmp_path / "hub", request)
+    yield opened
+    opened.close()
+
+
+def make_hub(folder: Path, request: pytest.FixtureRequest, **settings: Any) -> Hub:
+    """Return an empty hub on the kind of database that the test's parameter names."""
+    database = ""
+    if request.param == "postgres":
+        database = empty_database(request.getfixturevalue("postgres_server"))
+    given = {"workers": 0, "answer_seconds": 0.0} | settings
+    return open_hub(Settings(folder=folder, database=database, **given))
+
+
+@pytest.fixture
+def client_for(hub: Hub) -> Iterator[ClientFor]:
+    """A function that makes an account and returns its browser: ``client_for("ada", Role.DATA_USER, of="north")``."""
+    app, clients = create_app(hub), []
+
+    def make(name: str | None = None, *roles: Role, of: str = "north") -> TestClient:
+        client = TestClient(app, base_url="http://127.0.0.1:8080", follow_redirects=False)
+        clients.append(client)
+        if name is not None:
+            sign_in(hub, client, add_user(hub, name, *roles, of=of))
+        return client
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+def add_user(hub: Hub, name: str, *roles: Role, of: str = "north") -> str:
+    """Make an account without a password, and its organisation if it is new; return its id."""
+    with hub.store.writing() as session:
+        organisation = session.query(Organisation).filter_by(name=of).one_or_none()
+        if organisation is None:
+            organisation = Organisation(id=new_id("org"), name=of)
+            session.add(organisation)
+            session.flush()
+        user = User(id=new_id("usr"), name=name, roles=[str(role) for role in roles], organisation_id=organisation.id)
+        session.add(user)
+    return user.id
+
+
+def sign_in(hub: Hub, client: TestClient, user_id: str) -> None:
+    """Give a browser the cookies of a sign-in."""
+    with hub.store.writing() as session:
+        user = session.get(User, user_id)
+        assert user is not None
+        cookie, csrf = open_login(session, user, hours=1)
+    client.cookies.set(COOKIE, cookie)
+    client.cookies.set(CSRF_COOKIE, csrf)
+    client.headers[CSRF_HEADER] = csrf

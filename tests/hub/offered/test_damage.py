@@ -1,0 +1,102 @@
+"""What was sealed is not as it was kept: nothing is answered from it, and it is an incident."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from cloister.hub.domain.roles import Role
+from cloister.hub.hub import Hub
+from cloister.hub.services import incidents
+from cloister.hub.store.models import DatasetVersion, Notice, Result
+from tests.hub.conftest import ClientFor
+from tests.hub.offered.helpers import API, allow, job_of, user_id, work
+from tests.support.hub_datasets import ready_dataset, subject
+
+COUNT = {"sql": "SELECT AVG(age) AS age FROM data", "epsilon": "0.5"}
+
+
+@pytest.fixture
+def people(client_for: ClientFor) -> dict[str, TestClient]:
+    return {
+        "olga": client_for("olga", Role.DATA_OWNER),
+        "ada": client_for("ada", Role.DATA_USER, of="south"),
+        "ann": client_for("ann", Role.AUDITOR, of="elsewhere"),
+        "otto": client_for("otto", Role.OPERATOR, of="elsewhere"),
+    }
+
+
+@pytest.fixture
+def dataset(hub: Hub, people: dict[str, TestClient]) -> str:
+    made = ready_dataset(hub, subject(hub, user_id(hub, "olga")))
+    allow(hub, made, user_id(hub, "ada"))
+    return made
+
+
+def told(hub: Hub) -> set[str]:
+    """Return who was told of damage."""
+    with hub.store.reading() as session:
+        found = session.query(Notice).filter(Notice.text.contains("is damaged")).all()
+    names = {user_id(hub, name): name for name in ("olga", "ada", "ann", "otto")}
+    assert len(found) == len({notice.user_id for notice in found}), "each once"
+    return {names[notice.user_id] for notice in found}
+
+
+def entries(people: dict[str, TestClient]) -> list[str]:
+    """Return what the incidents in the audit log are about."""
+    found = people["ann"].get(f"{API}/audit", params={"action": incidents.ACTION}).json()["items"]
+    return [entry["target"] for entry in found]
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("harm", [flip, Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-40])])
+def test_work_on_damaged_rows_fails_in_words_and_is_recorded(
+    hub: Hub, people: dict[str, TestClient], dataset: str, harm: Callable[[Path], object]
+) -> None:
+    with hub.store.reading() as session:
+        harm(hub.blobs.path(str(session.query(DatasetVersion).one().blob_id)))
+    jobs = [job_of(people["ada"], dataset, "query.sql", **COUNT, fresh=True) for _ in range(2)]
+    work(hub)
+    for job in jobs:
+        seen = people["ada"].get(f"{API}/jobs/{job}").json()
+        assert (seen["state"], seen["error"]) == ("failed", incidents.DAMAGED)
+        assert people["ada"].get(f"{API}/jobs/{job}/result").status_code == 409
+    assert entries(people) == [f"dataset:{dataset}"]
+    assert told(hub) == {"olga", "ann", "otto"}
+    assert people["ann"].get(f"{API}/audit/verification").status_code == 200
+
+
+def test_a_changed_result_is_not_shown_and_is_recorded(hub: Hub, people: dict[str, TestClient], dataset: str) -> None:
+    job = job_of(people["ada"], dataset, "query.sql", **COUNT)
+    work(hub)
+    assert people["ada"].get(f"{API}/jobs/{job}/result").status_code == 200
+    with hub.store.writing() as session:
+        result = session.query(Result).filter_by(job_id=job).one()
+        result.sealed = result.sealed[:-1] + bytes([result.sealed[-1] ^ 1])
+    for _ in range(2):
+        for path in ("/result", "/files/answer.csv"):
+            refused = people["ada"].get(f"{API}/jobs/{job}{path}")
+            assert (refused.status_code, refused.json()["error"]) == (500, "DecryptionError")
+    assert entries(people) == [f"job:{job}"]
+    assert told(hub) == {"olga", "ann", "otto"}
+
+
+def test_an_earlier_answer_that_was_changed_is_not_given_again(
+    hub: Hub, people: dict[str, TestClient], dataset: str
+) -> None:
+    job = job_of(people["ada"], dataset, "query.sql", **COUNT)
+    work(hub)
+    with hub.store.writing() as session:
+        session.query(Result).filter_by(job_id=job).one().sealed = b"\1" + bytes(60)
+    place = f"{API}/datasets/{dataset}/services/query.sql/runs"
+    again = people["ada"].post(place, json={"parameters": COUNT, "purpose": "research.health"})
+    assert again.status_code == 500
+    assert entries(people) == [f"dataset:{dataset}"]

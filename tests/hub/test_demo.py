@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from fastapi.testclient import TestClient
+
+from cloister.hub import demo
+from cloister.hub.demo import Demo
+from cloister.hub.hub import Hub
+from cloister.learn.saving import model_of
+from tests.hub.conftest import ClientFor, sign_in
+from tests.hub.offered.helpers import API, PURPOSE, ask, job_of, user_id, work
+
+WANTED = {
+    "model": "gaussian_nb",
+    "target": "sex",
+    "features": ["age", "length_of_stay"],
+    "epsilon": "1",
+}
+
+
+@pytest.fixture
+def filled(hub: Hub) -> Demo:
+    return demo.fill(hub)
+
+
+@pytest.fixture
+def uma(hub: Hub, filled: Demo, client_for: ClientFor) -> TestClient:
+    client = client_for()
+    sign_in(hub, client, user_id(hub, "uma"))
+    return client
+
+
+def test_the_data_user_of_the_demo_can_train_a_model(hub: Hub, filled: Demo, uma: TestClient) -> None:
+    page = uma.get(f"/datasets/{filled.dataset_id}").text
+    assert f"/datasets/{filled.dataset_id}/services/learn.train" in page
+    assert "What to predict" in uma.get(f"/datasets/{filled.dataset_id}/services/learn.train").text
+    job = job_of(uma, filled.dataset_id, "learn.train", **WANTED)
+    assert work(hub) == 1
+    answer = uma.get(f"{API}/jobs/{job}/result")
+    assert answer.status_code == 200, answer.text
+    model = model_of(answer.json()["document"])
+    assert model.guarantee_.brief() == "epsilon = 1 per patient_id"
+    assert model.predict(pd.DataFrame({"age": [40], "length_of_stay": [2]}))[0] in ("F", "M")
+    assert "PrivateGaussianNB" in uma.get(f"/jobs/{job}").text
+
+
+def test_training_says_what_to_expect_and_has_its_limit(filled: Demo, uma: TestClient) -> None:
+    place = f"{API}/datasets/{filled.dataset_id}/services/learn.train/preview"
+    usual, tiny = (
+        uma.post(place, json={"parameters": {**WANTED, "epsilon": epsilon}, "purpose": PURPOSE}).json()
+        for epsilon in ("1", "0.000001")
+    )
+    assert "What to expect: with about" in usual["preview"]["text"]
+    assert not any("too small to learn anything" in text for text in usual["warnings"])
+    assert any("too small to learn anything" in text for text in tiny["warnings"])
+    refused = ask(uma, filled.dataset_id, "learn.train", **{**WANTED, "epsilon": "2.2"})
+    assert refused.status_code == 409
+    assert "only 1.4 is left" in refused.text

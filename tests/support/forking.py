@@ -1,0 +1,31 @@
+"""Processes that start at once: a server process has the hub imported already, and forks them off."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from functools import cache
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+import cloister
+
+ROOT = Path(__file__).parents[2]
+
+
+@cache
+def fork_context() -> ForkServerContext:
+    """Return the context whose processes know `tests.support.hub_worker`."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = f"{Path(cloister.__file__).parents[1]}:{ROOT}"
+    try:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tests.support.hub_worker"])
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+    return context

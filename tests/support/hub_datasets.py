@@ -1,0 +1,104 @@
+"""A dataset in a hub, for tests: uploaded, described, with a budget, open for questions."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from cloister.accounting.budget import Budget
+from cloister.core.exact import number
+from cloister.data.schema_file import dump_yaml
+from cloister.hub.domain.policy import Policy
+from cloister.hub.domain.policy_file import policy_to_dict
+from cloister.hub.domain.roles import Subject
+from cloister.hub.hub import Hub
+from cloister.hub.jobs import queue
+from cloister.hub.services import datasets
+from cloister.hub.services.datasets.schemas import newest_version
+from cloister.hub.services.running.performing import perform
+from cloister.hub.services.sessions import subject_of
+from cloister.hub.store.models import Dataset, PolicyVersion, User, new_id
+
+VISITS = "patient,age,sex,diagnosis\n" + "".join(
+    f"p{n % 40},{20 + n % 60},{'FM'[n % 2]},{('asthma', 'flu', 'none')[n % 3]}\n" for n in range(120)
+)
+VISITS_SCHEMA = {
+    "columns": {
+        "patient": {"role": "identifier", "kind": "nominal", "storage": "text", "subject": True},
+        "age": {"role": "quasi", "kind": "numeric", "bounds": [0, 110], "storage": "integer"},
+        "sex": {"role": "quasi", "kind": "nominal", "categories": ["F", "M"], "storage": "text"},
+        "diagnosis": {
+            "role": "sensitive",
+            "kind": "nominal",
+            "categories": ["asthma", "flu", "none"],
+            "storage": "text",
+        },
+    }
+}
+
+
+def subject(hub: Hub, user_id: str) -> Subject:
+    """Return an account as somebody who asks."""
+    with hub.store.reading() as session:
+        user = session.get(User, user_id)
+        assert user is not None
+        return subject_of(user)
+
+
+def ready_dataset(
+    hub: Hub,
+    owner: Subject,
+    *,
+    name: str = "visits",
+    epsilon: str = "3",
+    content: str = VISITS,
+    schema: object = None,
+    unit: str | None = "row",
+    max_rows_per_unit: int | None = None,
+) -> str:
+    """Return the id of a dataset with rows, a confirmed schema and a budget."""
+    with hub.store.writing() as session:
+        made = datasets.create_dataset(session, owner, name=name, title="Visits", description="Made up.")
+    datasets.upload_version(hub, owner, made.id, io.BytesIO(content.encode()), kind="csv")
+    with hub.store.writing() as session:
+        stored, version = session.get(Dataset, made.id), newest_version(session, made.id)
+        assert stored is not None
+        assert version is not None
+        datasets.save_schema(hub.blobs, session, owner, version, dump_yaml(schema or VISITS_SCHEMA), confirm=True)
+        datasets.open_for_questions(
+            hub.store,
+            session,
+            owner,
+            stored,
+            budget=Budget(epsilon=number(epsilon)),
+            unit=unit,
+            max_rows_per_unit=max_rows_per_unit,
+        )
+    return made.id
+
+
+def set_policy(hub: Hub, dataset_id: str, policy: Policy) -> None:
+    """Make a policy the newest of a dataset."""
+    with hub.store.writing() as session:
+        numbers: Sequence[int] = [
+            number for (number,) in session.query(PolicyVersion.number).filter_by(object_id=dataset_id)
+        ]
+        session.add(
+            PolicyVersion(
+                id=new_id("pol"),
+                object_kind="dataset",
+                object_id=dataset_id,
+                number=max(numbers, default=0) + 1,
+                document=policy_to_dict(policy),
+            )
+        )
+
+
+def work(hub: Hub) -> None:
+    """Do all work that waits."""
+    while True:
+        with hub.store.writing() as session:
+            claim = queue.claim(session, "test", 60)
+        if claim is None:
+            return
+        perform(hub, claim, lambda share, stage: None)
