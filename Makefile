@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest
+# One thread for each worker: the workers keep all cores busy, and more threads would wait for each other.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 # Every core works on the tests; a file stays on one worker so that its servers start once.
 PARALLEL := -n auto --dist loadfile
 # Where every branch must be tested.
-PROVEN := src/cloister/core/*,src/cloister/accounting/*,src/cloister/mechanisms/*
+PROVEN := src/cloister/core/*,src/cloister/accounting/*,src/cloister/mechanisms/*,src/cloister/crypto/*
 
 .PHONY: help demo test quick lint check fix docs bench clean
 
@@ -25,7 +26,7 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@echo "Installing cloister into $(VENV) ..."
-	@$(PIP) -e .
+	@$(PIP) -e ".[hub]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
@@ -33,14 +34,14 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@$(PIP) -e ".[dev]"
 	@touch $@ $(VENV)/.demo
 
-demo: $(VENV)/.demo ## a first private answer on example data
+demo: $(VENV)/.demo ## a hub on this machine with made-up people, one login per role
 	@$(BIN)/cloister demo
 
 test: $(VENV)/.dev ## every test, with coverage
 	$(PYTEST) $(PARALLEL) --cov --cov-report=
 	@echo "Branch coverage, all packages (at least 95%):"
 	@$(BIN)/coverage report --fail-under=95
-	@echo "Branch coverage, core, accounting and mechanisms (100%):"
+	@echo "Branch coverage, core, accounting, mechanisms and crypto (100%):"
 	@$(BIN)/coverage report --include='$(PROVEN)' --fail-under=100
 
 quick: $(VENV)/.dev ## the fast tests only

@@ -13,6 +13,17 @@ settings.register_profile("cloister", deadline=None, print_blob=True)
 settings.load_profile("cloister")
 
 
+UNTRACED = frozenset({"queries", "data", "anonymize", "local", "attacks", "testing", "learn"})
+"""Folders whose slow tests are not traced for coverage, which would cost minutes; their quick tests are enough."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder in UNTRACED and any(item.get_closest_marker(name) for name in ("slow", "statistical")):
+            item.add_marker(pytest.mark.no_cover)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers():
         sentence = tools.missing(marker.name)
@@ -42,7 +53,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         .appName("cloister-tests")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .getOrCreate()

@@ -74,7 +74,21 @@ _HOMES = {
     "cloister.errors": ("CloisterError", "CloisterWarning"),
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
-_PACKAGES = ("accounting", "anonymize", "attacks", "data", "mechanisms", "plotting", "queries", "report", "testing")
+_PACKAGES = (
+    "accounting",
+    "anonymize",
+    "attacks",
+    "data",
+    "learn",
+    "local",
+    "mechanisms",
+    "plotting",
+    "protocols",
+    "queries",
+    "report",
+    "synth",
+    "testing",
+)
 
 __all__ = ["__version__", *_WHERE, *_PACKAGES]  # noqa: PLE0604  # names come from the table above
 

@@ -6,9 +6,13 @@ The tree (indented names inherit; names in brackets are also bases)::
         ParameterError (ValueError)         a parameter is out of range or malformed
             MissingBoundsError              public bounds or categories are needed
             LatticeTooLargeError            more generalizations than an exact search takes
+            OutsideDomainError              a value is not in the public domain
+            ManifestError                   the manifest of a foreign algorithm is wrong
+            ArtifactError                   the files of a foreign algorithm are not acceptable
         ParameterTypeError (TypeError)      a parameter has the wrong type
         UnsafeMechanismError (ValueError)   the method asked for is not private
         UnsafeQueryError (ValueError)       the question cannot be answered privately as it is
+            QueryRefusedError               an inference control does not permit the answer
         UnsatisfiableError (ValueError)     no release can satisfy the models that were asked for
         SchemaError (ValueError)            a schema or hierarchy is incomplete or contradictory
             UnconfirmedSchemaError          guesses have not been confirmed
@@ -17,6 +21,12 @@ The tree (indented names inherit; names in brackets are also bases)::
         DataError                           data could not be read or is not usable
             SourceNotFoundError             no such file, table or server
                 SourceUnreachableError      the database does not answer
+            ModelError (ValueError)         a saved model cannot be used
+            ReportError (ValueError)        local reports cannot be used
+                MalformedReportError        a report is not in the protocol's output space
+                ForeignReportError          a report is of another protocol, version, domain or epsilon
+                DuplicateReportError        the same submission came twice
+                TooFewReportsError          there are not enough reports for an estimate
         AccountingError
             BudgetExceededError             a release would spend more than is left
             UnsupportedEventError           this accountant does not know that event
@@ -26,11 +36,25 @@ The tree (indented names inherit; names in brackets are also bases)::
             LedgerUnreachableError          the database does not answer
             AccountMismatchError            opened with another budget, unit or relation
             UnknownAccountError             no such dataset in the ledger
+        CryptoError                         a key or a sealed file cannot be used
+            DecryptionError                 the key is wrong, or what was sealed is not as it was
+        ProtocolError                       parties could not finish what they compute together
+        HubError                            the hub could not do what was asked
+            NotSignedInError                nobody, or nobody known, asks
+            ForbiddenError                  a policy does not allow it
+            NotFoundError                   it does not exist, or may not be seen
+            ConflictError                   it exists already, or is not in a state for this
+            TooManyRequestsError            too often in too short a time
+            TooLargeError                   more than the hub takes
+            HubUnavailableError             the hub cannot answer now
+            PolicyError (ValueError)        a policy is malformed or contradictory
+            AuditDamagedError               the audit log was changed after it was written
         VerificationError (AssertionError)  a check of an algorithm failed
             StatisticalError                a sample does not follow the stated law
             PrivacyRefutedError             an algorithm does not keep its promise
             LawViolatedError                a member of a family breaks one of the family's laws
             GoldenMismatchError             a worked example does not come out as published
+        SandboxUnavailableError             foreign code cannot be confined on this machine
         MissingExtraError (ImportError)     an optional package is not installed
         InternalError                       a bug in cloister
     CloisterWarning (UserWarning)
@@ -49,13 +73,23 @@ from fractions import Fraction
 __all__ = [
     "AccountMismatchError",
     "AccountingError",
+    "ArtifactError",
+    "AuditDamagedError",
     "BudgetExceededError",
     "CloisterError",
     "CloisterWarning",
+    "ConflictError",
+    "CryptoError",
     "DataError",
     "DataWarning",
+    "DecryptionError",
+    "DuplicateReportError",
+    "ForbiddenError",
+    "ForeignReportError",
     "GoldenMismatchError",
     "HierarchyError",
+    "HubError",
+    "HubUnavailableError",
     "InternalError",
     "LatticeTooLargeError",
     "LawViolatedError",
@@ -63,17 +97,31 @@ __all__ = [
     "LedgerError",
     "LedgerUnreachableError",
     "LedgerVersionError",
+    "MalformedReportError",
+    "ManifestError",
     "MissingBoundsError",
     "MissingExtraError",
+    "ModelError",
+    "NotFoundError",
+    "NotSignedInError",
+    "OutsideDomainError",
     "ParameterError",
     "ParameterTypeError",
+    "PolicyError",
     "PrivacyParameterWarning",
     "PrivacyRefutedError",
+    "ProtocolError",
+    "QueryRefusedError",
+    "ReportError",
+    "SandboxUnavailableError",
     "SchemaError",
     "SeededRandomnessWarning",
     "SourceNotFoundError",
     "SourceUnreachableError",
     "StatisticalError",
+    "TooFewReportsError",
+    "TooLargeError",
+    "TooManyRequestsError",
     "UnconfirmedSchemaError",
     "UnknownAccountError",
     "UnknownColumnError",
@@ -127,6 +175,18 @@ class LatticeTooLargeError(ParameterError):
         self.nodes, self.limit = nodes, limit
 
 
+class OutsideDomainError(ParameterError):
+    """A value is missing or not in the public domain; the value itself is never told."""
+
+
+class ManifestError(ParameterError):
+    """The manifest of a foreign algorithm is incomplete or contradictory."""
+
+
+class ArtifactError(ParameterError):
+    """The files of a foreign algorithm are not acceptable."""
+
+
 class ParameterTypeError(CloisterError, TypeError):
     """A parameter has the wrong type."""
 
@@ -137,6 +197,16 @@ class UnsafeMechanismError(CloisterError, ValueError):
 
 class UnsafeQueryError(CloisterError, ValueError):
     """A question cannot be answered privately as it is; the fix is the nearest one that can."""
+
+
+class QueryRefusedError(UnsafeQueryError):
+    """An inference control does not permit an answer; ``control`` says which, and no number is told."""
+
+    def __init__(self, problem: str, *, control: str) -> None:
+        super().__init__(
+            problem, fix="ask about another group of people, repeat an earlier question, or ask the data owner."
+        )
+        self.control = control
 
 
 class UnsatisfiableError(CloisterError, ValueError):
@@ -178,6 +248,30 @@ class SourceNotFoundError(DataError):
 
 class SourceUnreachableError(SourceNotFoundError):
     """The database that holds the data does not answer, or refuses this account."""
+
+
+class ModelError(DataError, ValueError):
+    """A saved model is damaged, not a model, or of another version."""
+
+
+class ReportError(DataError, ValueError):
+    """Local reports cannot be used; what they say is never told."""
+
+
+class MalformedReportError(ReportError):
+    """A report is truncated, oversized or outside of the protocol's output space."""
+
+
+class ForeignReportError(ReportError):
+    """A report was made with another protocol, version, domain or epsilon."""
+
+
+class DuplicateReportError(ReportError):
+    """The same submission came twice."""
+
+
+class TooFewReportsError(ReportError):
+    """There are not enough reports for an estimate."""
 
 
 class AccountingError(CloisterError):
@@ -240,6 +334,70 @@ class UnknownAccountError(LedgerError):
     """The ledger has no account for that dataset."""
 
 
+class CryptoError(CloisterError):
+    """A key, or something sealed with one, cannot be made, read or used; no secret is ever told."""
+
+
+class DecryptionError(CryptoError):
+    """The key is wrong, or what was sealed is not as it was; which of the two is not told."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This could not be decrypted.",
+            fix="use the master key with all its versions, or restore the file and its key from one backup.",
+        )
+
+
+class ProtocolError(CloisterError):
+    """Parties could not finish what they compute together: a message is missing, came twice or makes no sense."""
+
+
+class HubError(CloisterError):
+    """The hub could not do what was asked."""
+
+
+class NotSignedInError(HubError):
+    """Nobody, or nobody whom the hub knows, asks."""
+
+
+class ForbiddenError(HubError):
+    """A policy does not allow it; the sentence says why, without telling more than the person may know."""
+
+
+class NotFoundError(HubError):
+    """It does not exist, or the person may not see that it does."""
+
+
+class ConflictError(HubError):
+    """It exists already, or is not in a state for this."""
+
+
+class TooManyRequestsError(HubError):
+    """Too often in too short a time."""
+
+
+class TooLargeError(HubError):
+    """More than the hub takes."""
+
+
+class HubUnavailableError(HubError):
+    """The hub cannot answer now."""
+
+
+class PolicyError(HubError, ValueError):
+    """A policy of the hub is malformed or contradictory; the problem names the place in it."""
+
+
+class AuditDamagedError(HubError):
+    """The audit log was changed after it was written; ``entry`` says where, when that is known."""
+
+    def __init__(self, problem: str, *, entry: int | None = None) -> None:
+        super().__init__(
+            problem, fix="keep the log as it is, and compare it with a backup and with heads noted before."
+        )
+        self.entry = entry
+
+
 class VerificationError(CloisterError, AssertionError):
     """A check of an algorithm failed; also an assertion error, so that test runners show it as a failure."""
 
@@ -258,6 +416,10 @@ class LawViolatedError(VerificationError):
 
 class GoldenMismatchError(VerificationError):
     """A worked example does not come out as published."""
+
+
+class SandboxUnavailableError(CloisterError):
+    """Foreign code cannot be confined on this machine, so that it does not run."""
 
 
 class MissingExtraError(CloisterError, ImportError):

@@ -1,8 +1,4 @@
-"""Audits of every kind of private query at epsilon 1 and 99.9%.
-
-A right query is refuted far more rarely than once in a thousand runs: with 150 outputs to test on, the event of a count
-(probabilities 0.73 and 0.27) exceeds both of its bounds at once with a probability below 1e-5, by exact summation.
-"""
+"""Audits of every kind of private query at epsilon 1, each of which refutes a right query once in 1e9 runs."""
 
 from __future__ import annotations
 

@@ -22,20 +22,30 @@ _NOUNS = {
     "anonymize": Noun(
         "cloister.cli.anonymize", "anonymize", "Make a protected copy of a table that may be shared, with its report."
     ),
-    "demo": Noun("cloister.cli.demo", "demo", "A first private answer on example data, explained."),
+    "demo": Noun("cloister.cli.demo", "demo", "A hub on this machine with made-up people, to look around in."),
+    "evaluate": Noun("cloister.cli.predict", "evaluate", "Say how often a saved model is right, beside a guess."),
+    "hub": Noun("cloister.cli.hub_keeping", "group", "Run the server where institutions share protected data."),
     "ledger": Noun(
         "cloister.cli.ledger", "ledger", "See what privacy budget was spent, and check that nobody changed it."
     ),
+    "predict": Noun("cloister.cli.predict", "predict", "Predict with a saved model; this costs nothing."),
     "query": Noun("cloister.cli.query", "query", "Ask one private question of a table, in SQL."),
     "risk": Noun("cloister.cli.risk", "risk", "Measure how easily people in a table could be recognized."),
     "schema": Noun(
         "cloister.cli.schema", "schema", "Describe the columns of a table: what they are and who they expose."
     ),
+    "survey": Noun(
+        "cloister.cli.survey_answer", "group", "Ask people questions without having to be trusted with answers."
+    ),
+    "synth": Noun("cloister.cli.synth", "synth", "Make a table of made-up rows that may be shared, with its report."),
+    "tour": Noun("cloister.cli.tour", "tour", "A first private answer on example data, explained."),
+    "train": Noun("cloister.cli.train", "train", "Train a private model on a table, with its promise in its file."),
 }
 
 _HELP = """Use sensitive data without exposing the people in it.
 
-Start with "cloister demo". Every command explains itself with --help and answers in JSON with --json.
+Start with "cloister tour", or with "cloister demo" for the hub. Every command explains itself with --help and answers
+in JSON with --json.
 """
 
 cloister = LazyGroup(name="cloister", help=_HELP, nouns=_NOUNS)

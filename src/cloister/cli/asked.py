@@ -12,6 +12,7 @@ from cloister.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
     from cloister.accounting.budget import Budget
+    from cloister.cli.opening import Payer
 
 _CHARTS = (".svg", ".png", ".html", ".json")
 
@@ -94,6 +95,14 @@ class Asked:
 
         given: dict[str, Any] = {"epsilon": self.budget_epsilon, "rho": self.budget_rho, "delta": self.budget_delta}
         return Budget(**{name: value for name, value in given.items() if value is not None})
+
+    @property
+    def payer(self) -> Payer:
+        """Return which account pays; there is a ledger."""
+        from cloister.cli.opening import Payer
+
+        budget = self.stated_budget if self.has_budget else None
+        return Payer(ledger=str(self.ledger), dataset=str(self.dataset), budget=budget, measure=self.measure)
 
     def _check_price(self) -> None:
         if self.error is not None and not self.preview:

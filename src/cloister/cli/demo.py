@@ -1,173 +1,78 @@
-"""``cloister demo``: a first private answer on example data, explained for somebody who never saw one."""
+"""``cloister demo``: a hub on this machine with made-up people, to look around in."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import tempfile
+import threading
+import webbrowser
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
 
 from cloister.cli.commands import command
-from cloister.cli.output import Output, program
-from cloister.core.guarantees import Adjacency
+from cloister.cli.hub import check_installed
+from cloister.cli.output import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloister.accounting.budget import Budget
-    from cloister.accounting.ledger import Ledger
-    from cloister.data.table import Table
-    from cloister.mechanisms import DiscreteLaplace, NoisyAnswer
-
-DATASET = "hospital-example"
-BUDGET = "1"
-CONDITION = "asthma"
-VISITS = ("1 visit", "2 visits", "3 visits", "4 visits", "5 or more")
-_BAR = 30
+    from cloister.hub.demo import Demo
+    from cloister.hub.hub import Hub
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question in words, its price, and how its true value is found inside the engine."""
+@command("demo", example="cloister demo --port 8080")
+@click.option("--port", type=int, default=8080, show_default=True, metavar="NUMBER", help="Where to listen.")
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep the demo's files here; by default they are deleted at the end.",
+)
+def demo(output: Output, *, port: int, no_browser: bool, folder: Path | None) -> None:
+    """Start a hub on this machine with a made-up hospital, a survey, and one account for each role."""
+    check_installed()
+    with ExitStack() as stack, output.progress("Starting a hub"):
+        from cloister.hub import demo as filling
+        from cloister.hub.hub import open_hub
+        from cloister.hub.serving import bound_socket, serve
+        from cloister.hub.settings import read_settings
 
-    text: str
-    epsilon: str
-    compute: Callable[[Table], Any]
+        place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cloister-demo-")))
+        settings = read_settings(environment={}, folder=place, port=port, demo=True, log_level="warning")
+        bound_socket(settings).close()
+        opened = open_hub(settings)
+        try:
+            made = filling.fill(opened) if filling.is_empty(opened) else None
+        finally:
+            opened.close()
 
-    @property
-    def mechanism(self) -> DiscreteLaplace:
-        """Return the noise: a patient, with all visits, changes one number of the answer by at most 1."""
-        from cloister.core.exact import number
-        from cloister.mechanisms import DiscreteLaplace
+        def ready(_hub: Hub) -> None:
+            _say(output, settings.address, made)
+            if not no_browser:
+                threading.Thread(target=webbrowser.open, args=(settings.address,), daemon=True).start()
 
-        return DiscreteLaplace(
-            sensitivity=number(1), epsilon=number(self.epsilon), adjacency=Adjacency.USER, unit="patient"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A question with its private answer."""
-
-    question: Question
-    cost: Budget
-    answer: NoisyAnswer
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values."""
-        return {"question": self.question.text, "cost": self.cost.to_dict(), "answer": self.answer.to_dict()}
+        serve(settings, ready=ready)
 
 
-@command("demo", example="cloister demo")
-def demo(output: Output) -> None:
-    """Ask two questions of a made-up hospital, and see what privacy costs.
-
-    Nothing is written and nothing leaves this machine.
-    """
-    from cloister.accounting.budget import Budget
-    from cloister.accounting.ledger import open_ledger
-    from cloister.core.exact import number
-    from cloister.data.examples import hospital_table
-
-    budget = Budget(epsilon=number(BUDGET))
-    with open_ledger("memory:") as ledger:
-        ledger.open_account(DATASET, budget=budget, unit="patient", adjacency=Adjacency.USER)
-        with output.progress("Making up a hospital"):
-            table = hospital_table()
-        _introduce(output)
-        answers = [_ask(output, ledger, table, question) for question in _questions()]
-        remaining = ledger.remaining(DATASET)
+def _say(output: Output, address: str, made: Demo | None) -> None:
+    logins = () if made is None else made.logins
     output.document(
         {
             "schema": "cloister.demo/1",
-            "dataset": DATASET,
-            "budget": budget.to_dict(),
-            "answers": [answered.to_dict() for answered in answers],
-            "remaining": remaining.to_dict(),
+            "address": address,
+            "api": f"{address}/api/v1",
+            "survey": None if made is None else f"{address}/s/{made.survey_slug}",
+            "logins": [{"name": login.name, "role": str(login.role), "password": login.password} for login in logins],
         }
     )
-    _conclude(output, answers, remaining)
-
-
-def _questions() -> tuple[Question, Question]:
-    return (
-        Question(f"How many patients came with {CONDITION}?", "0.2", _patients_with_condition),
-        Question("How many patients came once, twice, more often?", "0.3", _patients_by_visits),
-    )
-
-
-def _patients_with_condition(table: Table) -> int:
-    return len(table.frequencies(["patient_id"], where=f"diagnosis = '{CONDITION}'"))
-
-
-def _patients_by_visits(table: Table) -> Any:  # an array of integers
-    import numpy as np
-
-    visits = np.minimum(table.frequencies(["patient_id"]).weights, len(VISITS))
-    return np.bincount(visits, minlength=len(VISITS) + 1)[1:]
-
-
-def _introduce(output: Output) -> None:
-    output.heading("The data")
-    output.say("A table of visits to a hospital: who came, when, and why. The hospital is made up, so no real person")
-    output.say("is in it. Imagine that it is real, and that you may ask questions but may not look.")
-    output.heading("The budget")
-    output.say(
-        "Every answer reveals a little about each patient. How much is measured in epsilon: 0 is nothing, and it"
-    )
-    output.say(f"adds up from answer to answer. The owner of this table allows {BUDGET} in all, ever.")
-
-
-def _ask(output: Output, ledger: Ledger, table: Table, question: Question) -> Answered:
-    """Pay for a question, answer it, and show both. The price is paid before the table is read."""
-    from cloister.accounting.budget import Budget
-
-    mechanism = question.mechanism
-    cost = Budget(epsilon=mechanism.epsilon)
-    output.heading(question.text)
-    output.say(f"  Price:          epsilon {question.epsilon}, taken from the budget before the table is read.")
-    output.say(
-        f"  Expected error: {_whole(mechanism.margin())} patients or fewer, 19 times out of 20. Known before paying."
-    )
-    ledger.spend(DATASET, cost=cost, event=mechanism.event, purpose=question.text)
-    answered = Answered(question, cost, mechanism.release(question.compute(table)))
-    _show(output, answered.answer)
-    return answered
-
-
-def _show(output: Output, answer: NoisyAnswer) -> None:
-    import numpy as np
-
-    margin = _whole(answer.margin())
-    if not isinstance(answer.value, np.ndarray):
-        output.say(f"  Answer:         {_whole(answer.value)} patients, give or take {margin}.")
+    output.heading(f"The hub answers at {address}")
+    output.say("Everybody in it is made up, and it can be reached from this machine only. Ctrl+C ends it.")
+    if made is None:
+        output.say("The folder held a demo already: sign in as before.")
         return
-    counts = [int(count) for count in answer.value]
-    largest = max(1, *counts)
-    output.say("  Answer:")
-    rows = [
-        [name, _whole(count), f"± {margin}", _bar(count, largest)] for name, count in zip(VISITS, counts, strict=True)
-    ]
-    output.table(["", "patients", "error", ""], rows)
-
-
-def _conclude(output: Output, answers: list[Answered], remaining: Budget) -> None:
-    output.heading("What was promised")
-    output.say("Each number was changed at random, just enough that it could nearly as well have come from the same")
-    output.say("hospital without you, or with you as one more patient. In exact words, for the first answer:")
-    output.say(answers[0].answer.guarantee.explain())
-    output.heading("What is left")
-    output.say(
-        f"Epsilon {float(remaining.amount):g} of {BUDGET}. When it is used up, this table gives nobody further answers."
-    )
-    output.say("Run this command again and the answers come out a little different: that is the protection.")
-    output.heading("Next")
-    output.say(f"Describe a table of your own:  {program()} schema infer visits.csv -o visits.schema.yaml")
-    output.say(f"Ask it a question:             {program()} query --help")
-    output.say("Read on:                       docs/tutorials/data-owner.md")
-
-
-def _whole(number: Any) -> str:
-    return f"{float(number):,.0f}"
-
-
-def _bar(count: int, largest: int) -> str:
-    return "#" * round(_BAR * max(count, 0) / largest)
+    output.say("")
+    output.say(f"Sign in with the password  {logins[0].password}  as")
+    for login in logins:
+        output.say(f"  {login.name:8} {login.role.words:20} {login.does}")
+    output.say("")
+    output.say(f"Answer the survey, as anybody with a phone would:  {address}/s/{made.survey_slug}")

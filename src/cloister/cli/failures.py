@@ -46,6 +46,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     errors.DataError: MISUSE,
     errors.SourceUnreachableError: FAILED,
     errors.UnknownAccountError: MISUSE,
+    errors.PolicyError: MISUSE,
     errors.AccountMismatchError: MISUSE,
     errors.CloisterError: FAILED,
 }

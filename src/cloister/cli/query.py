@@ -13,26 +13,17 @@ import click
 
 from cloister.cli.asked import Asked
 from cloister.cli.commands import command
-from cloister.cli.ledger import check_address
-from cloister.cli.output import Output, amount, program
+from cloister.cli.opening import find_ledger, is_new_account, open_book, open_confirmed
+from cloister.cli.output import Output, amount
 from cloister.cli.query_text import show_answer, show_preview
 from cloister.cli.reading import reading
-from cloister.errors import (
-    AccountMismatchError,
-    LedgerUnreachableError,
-    ParameterError,
-    UnconfirmedSchemaError,
-    UnknownAccountError,
-    did_you_mean,
-)
+from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
     from cloister.accounting.budget import Budget
-    from cloister.accounting.ledger import Ledger
     from cloister.data.table import Table
     from cloister.queries import Frame, Preview, PrivateTable
 
-_GUESSES = ("bounds", "categories", "subject")
 _EXAMPLE = (
     "cloister query visits.csv --schema visits.schema.yaml --epsilon 0.1 --preview \\\n"
     '      --sql "SELECT diagnosis, COUNT(*) AS visits FROM data GROUP BY diagnosis"'
@@ -77,28 +68,12 @@ def query(output: Output, **options: Any) -> None:  # click's options
     asked = Asked(**options)
     asked.check()
     with output.progress("Opening the table"):
-        table = _open_table(asked)
+        table = open_confirmed(asked.data, asked.schema, encoding=asked.encoding, missing=asked.missing)
     forecast = _rehearse(asked, table)
     if asked.preview:
         _preview(output, asked, table, forecast)
     else:
         _answer(output, asked, table, forecast)
-
-
-def _open_table(asked: Asked) -> Table:
-    from cloister.data.schema import Schema
-    from cloister.data.sources import open_table
-
-    schema = Schema.read(asked.schema)
-    try:
-        schema.require_confirmed(facts=_GUESSES)
-    except UnconfirmedSchemaError as error:
-        raise UnconfirmedSchemaError(
-            error.problem,
-            fix=f'write what is known without looking into {asked.schema}, delete the "guessed" lines, and run: '
-            f"{program()} schema check {asked.schema}",
-        ) from None
-    return open_table(asked.data, schema=schema, encoding=asked.encoding, missing=asked.missing)
 
 
 def _private(asked: Asked, table: Table, **account: Any) -> PrivateTable:
@@ -126,11 +101,11 @@ def _preview(output: Output, asked: Asked, table: Table, forecast: Preview) -> N
 
 def _remaining(asked: Asked, table: Table) -> Budget:
     """Return what is left, without opening an account that does not exist."""
-    book = _find_ledger(asked)
+    book = find_ledger(asked.payer)
     if book is None:
         return asked.stated_budget
     with book:
-        if _check_account(asked, book):
+        if is_new_account(asked.payer, book):
             return asked.stated_budget
         return _private(asked, table, ledger=book, dataset=asked.dataset, analyst=asked.analyst).remaining
 
@@ -140,8 +115,8 @@ def _answer(output: Output, asked: Asked, table: Table, forecast: Preview) -> No
         private = _private(asked, table, budget=asked.price_budget)
         _report(output, asked, _ask(output, asked, private), None)
         return
-    with _open_ledger(asked) as book:
-        is_new = _check_account(asked, book)
+    with open_book(asked.payer) as book:
+        is_new = is_new_account(asked.payer, book)
         budget = asked.stated_budget if is_new else None
         if budget is not None:
             budget.check_covers(budget.cost_of(forecast.guarantee))
@@ -172,49 +147,3 @@ def _draw(frame: Frame, target: str) -> None:
         frame.plot().save(target)
     except ParameterError as error:
         raise ParameterError(f"The answer is complete, but not its chart. {error.problem}", fix=error.fix) from None
-
-
-def _find_ledger(asked: Asked) -> Ledger | None:
-    """Return the ledger, or nothing where one would have to be made."""
-    from cloister.accounting.ledger import open_ledger
-
-    url = str(asked.ledger)
-    check_address(url)
-    try:
-        return open_ledger(url, create=False)
-    except LedgerUnreachableError as error:
-        if "create=True" not in error.fix:
-            raise
-        if not asked.has_budget:
-            raise _no_account(asked, "There is no ledger there yet.") from None
-        return None
-
-
-def _open_ledger(asked: Asked) -> Ledger:
-    from cloister.accounting.ledger import open_ledger
-
-    return _find_ledger(asked) or open_ledger(str(asked.ledger))
-
-
-def _check_account(asked: Asked, book: Ledger) -> bool:
-    """Return whether the account is to be opened; refuse one that needs a budget, or has another one."""
-    budgets = {account.dataset: account.budget for account in book.accounts()}
-    name = str(asked.dataset)
-    if name not in budgets:
-        if not asked.has_budget:
-            raise _no_account(asked, f'The ledger has no dataset "{name}".{did_you_mean(name, budgets)}')
-        return True
-    if asked.has_budget and asked.stated_budget != budgets[name]:
-        raise AccountMismatchError(
-            f'The budget of "{name}" is {amount(budgets[name])}, not {amount(asked.stated_budget)}.',
-            fix="leave the budget out; in Python the owner can raise it with ledger.raise_budget.",
-        )
-    return False
-
-
-def _no_account(asked: Asked, problem: str) -> UnknownAccountError:
-    return UnknownAccountError(
-        problem,
-        fix="check the name; if this is the first question ever, say how much may be spent on the data in all, "
-        f"such as --budget-{asked.measure} 1.",
-    )

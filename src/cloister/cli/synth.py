@@ -1,0 +1,260 @@
+"""``cloister synth``: a synthetic table from one line, and more rows of it for nothing.
+
+``cloister synth DATA …`` is short for ``cloister synth fit DATA …``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cloister.cli.commands import HelpfulGroup, command
+from cloister.cli.opening import find_ledger, is_new_account, open_book, open_confirmed
+from cloister.cli.output import Output, amount
+from cloister.cli.reading import reading
+from cloister.cli.synth_asked import Asked
+from cloister.cli.targets import check_target
+from cloister.errors import ParameterError
+
+if TYPE_CHECKING:
+    from cloister.accounting.budget import Budget
+    from cloister.data.table import Table
+    from cloister.synth.base import Synthesizer
+    from cloister.synth.previewing import Preview
+
+_FIT = (
+    "cloister synth visits.csv --schema visits.schema.yaml --epsilon 1 --delta 1e-6 \\\n"
+    "      -o made-up.csv --report quality.html --model visits.cloister"
+)
+_SAMPLE = "cloister synth sample visits.cloister -n 10000 --where sex=F -o women.csv"
+_TABLES = (".csv", ".parquet", ".pq")
+_HELP = """Make a synthetic table, or more rows of one.
+
+\b
+  cloister synth DATA --schema S --epsilon E -o OUT      measure DATA and write made-up rows
+  cloister synth sample MODEL -n N -o OUT                more rows of a saved model, for nothing
+
+The first is short for "cloister synth fit DATA".
+"""
+
+
+class _Synth(HelpfulGroup):
+    """A group in which what names no command is the data to fit."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the command that is meant in front."""
+        known = (*self.list_commands(ctx), *self.get_help_option_names(ctx))
+        if args and args[0] not in known:
+            args = ["fit", *args]
+        return super().parse_args(ctx, args)
+
+
+synth = _Synth(name="synth", help=_HELP)
+
+
+def _option(*names: str, metavar: str, text: str, **settings: Any) -> Callable[..., Any]:  # click's own settings
+    return click.option(*names, metavar=metavar, help=text, **settings)
+
+
+@command("fit", example=_FIT, group=synth)
+@click.argument("data", metavar="DATA")
+@_option("--schema", metavar="FILE", text="What the columns are; see cloister schema.", required=True)
+@_option("--epsilon", metavar="NUMBER", text="What measuring may cost: smaller protects better.", required=True)
+@_option("--delta", metavar="NUMBER", text="A slack, such as 1e-6, that makes the noise smaller.")
+@_option("--method", metavar="NAME", text="The synthesizer.", default="adaptive", show_default=True)
+@_option("--set", "settings", metavar="NAME=VALUE", text="A setting of the method; repeat for more.", multiple=True)
+@_option(
+    "--rows", metavar="N", text="How many rows to write; by default about as many as DATA.", type=click.IntRange(1)
+)
+@_option("--columns", metavar="COLUMNS", text="Which columns, with commas; by default all but identifiers.")
+@_option(
+    "--bins",
+    metavar="N",
+    text="Bins of numbers and dates: 32, age=10, or edges age=0,18,65; repeat for more.",
+    multiple=True,
+)
+@_option("--complete", metavar="COLUMNS", text='Columns that never miss a value, with commas, or "all".')
+@_option("--constraints", metavar="FILE", text="What is known to hold between columns: .yaml.")
+@_option("--expected-rows", metavar="N", text="About how many rows DATA has, if public.", type=click.IntRange(1))
+@_option("--unit", metavar="COLUMN", text='The column that names a person, or "row"; by default the schema\'s subject.')
+@_option("--max-rows", metavar="N", text="How many rows of a person are used.", type=click.IntRange(1))
+@_option("--ledger", metavar="URL", text="Where spending is remembered, such as sqlite:///budget.db.")
+@_option("--dataset", metavar="NAME", text="The account in the ledger.")
+@_option("--budget-epsilon", metavar="NUMBER", text="For an account's first use: the epsilon to be spent in all.")
+@_option("--budget-delta", metavar="NUMBER", text="For an account's first use: the delta to be spent in all.")
+@_option("--analyst", metavar="NAME", text="Who asks; a limit that the ledger has for them applies.")
+@click.option("--preview", is_flag=True, help="Say what it would cost and how exact it would be; spend nothing.")
+@_option("-o", "--output", "target", metavar="FILE", text="Where to write the rows: .csv or .parquet.")
+@_option("--report", metavar="FILE", text="Compare the rows with DATA, for your eyes only: .html, .md or .json.")
+@_option("--card", metavar="FILE", text="What may be handed out with the rows: .html, .md or .json.")
+@_option("--model", metavar="FILE", text="Keep the model, for more rows: .cloister or .json.")
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@reading
+def fit(output: Output, **options: Any) -> None:  # click's options
+    """Measure a table with noise, and write made-up rows that are drawn from the measurements.
+
+    DATA is a CSV or Parquet file (also several with *), or the address of a database table.
+
+    What is promised, what it costs and how exact the counts will be is said first; the price is taken from the budget
+    before the table is read. Rows are free: cloister synth sample draws more from a saved model.
+    """
+    asked = Asked(**options)
+    asked.check()
+    with output.progress("Opening the table"):
+        table = open_confirmed(asked.data, asked.schema, encoding=asked.encoding, missing=asked.missing)
+    synthesizer = asked.synthesizer(table)
+    forecast = synthesizer.preview(table)
+    if forecast.event is None and asked.ledger is not None:
+        raise ParameterError(f"{asked.method} takes nothing from a budget.", fix="leave --ledger out.")
+    if asked.preview:
+        _show_preview(output, asked, forecast)
+        return
+    with nullcontext() if asked.ledger is None else open_book(asked.payer) as book:
+        left = None if book is None else _account(output, asked, book, forecast)
+        _say_price(output, asked, forecast, left)
+        with output.progress("Measuring") as tell:
+            synthesizer.ledger, synthesizer.dataset, synthesizer.progress = book, asked.dataset, tell
+            synthesizer.fit(table)
+        remaining = None if book is None else book.remaining(str(asked.dataset), analyst=asked.analyst)
+    synthesizer.ledger = synthesizer.progress = None
+    with output.progress("Writing"):
+        made = synthesizer.sample(asked.rows)
+        _write(asked, synthesizer, table, made)
+    _show(output, asked, synthesizer, made, remaining)
+
+
+@command("sample", example=_SAMPLE, group=synth)
+@click.argument("model", metavar="MODEL")
+@_option(
+    "-n", "--rows", metavar="N", text="How many rows; by default about as many as the data.", type=click.IntRange(1)
+)
+@_option(
+    "--where", metavar="COLUMN=VALUE", text="Only such rows; LOW..HIGH is a range; repeat for more.", multiple=True
+)
+@_option("--seed", metavar="N", text="A number that gives the same rows again.", type=click.IntRange(0))
+@_option("-o", "--output", "target", metavar="FILE", text="Where to write: .csv or .parquet.", required=True)
+@_option("--card", metavar="FILE", text="What may be handed out with the rows: .html, .md or .json.")
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def sample(output: Output, **options: Any) -> None:  # click's options
+    """Draw rows from a saved model. It costs nothing, as often as wanted.
+
+    MODEL is a file that cloister synth --model wrote.
+    """
+    for name, endings in (("target", {"endings": _TABLES}), ("card", {})):
+        check_target(options[name], inputs=[options["model"]], force=options["force"], **endings)
+    from cloister.synth.condition_texts import read_conditions
+    from cloister.synth.saving import load
+
+    with output.progress("Drawing rows"):
+        model = load(options["model"])
+        conditions = read_conditions(options["where"], model.fitted_facts.domain)
+        made = model.sample(options["rows"], conditions=conditions, random_state=options["seed"])
+        made.write(options["target"], overwrite=options["force"])
+        if options["card"] is not None:
+            model.report(options["card"])
+    document = {"schema": "cloister.synthetic_rows/1", "model": options["model"], "output": options["target"]}
+    document |= {"rows": made.count(), "columns": list(made.columns), "guarantee": model.guarantee_.to_dict()}
+    output.document(document)
+    output.say(f"{made.count():,} made-up rows are in {options['target']}. The model: {model.guarantee_.brief()}.")
+
+
+def _account(output: Output, asked: Asked, book: Any, forecast: Preview) -> Budget:
+    """Open an account that is new, and return what is left."""
+    if is_new_account(asked.payer, book):
+        budget: Any = asked.payer.budget
+        promise: Any = forecast.guarantee
+        budget.check_covers(budget.cost_of(promise))
+        book.open_account(str(asked.dataset), budget=budget, unit=promise.unit, adjacency=promise.adjacency)
+        output.say(f'The account "{asked.dataset}" is new. Its budget is {amount(budget)}, ever.')
+    left: Budget = book.remaining(str(asked.dataset), analyst=asked.analyst)
+    return left
+
+
+def _say_price(output: Output, asked: Asked, forecast: Preview, left: Budget | None) -> None:
+    output.say(
+        f"This costs {forecast.guarantee.brief()}."
+        if forecast.event is not None
+        else f"This takes nothing from a budget: {forecast.guarantee.explain()}"
+    )
+    if left is not None:
+        output.say(f"Left before it: {amount(left)}.")
+    elif forecast.event is not None:
+        output.say("Nothing remembers what was spent: add --ledger to keep count of several releases.")
+    output.say(f"\n{forecast.explain()}")
+    if asked.expected_rows is not None and forecast.expectations:
+        worst = max(forecast.expectations, key=lambda item: item.error(asked.expected_rows or 1))
+        share = worst.error(asked.expected_rows)
+        output.say(
+            f"With about {asked.expected_rows:,} rows, noise alone misplaces {share:.0%} of them in {worst.what}."
+        )
+    output.say()
+
+
+def _show_preview(output: Output, asked: Asked, forecast: Preview) -> None:
+    left = None
+    if asked.ledger is not None:
+        book = find_ledger(asked.payer)
+        with book or nullcontext():
+            if book is None or is_new_account(asked.payer, book):
+                left = asked.payer.budget
+            else:
+                left = book.remaining(str(asked.dataset), analyst=asked.analyst)
+    document = {"method": asked.method, "dataset": asked.dataset, "remaining": None if left is None else left.to_dict()}
+    output.document({**forecast.to_dict(), **document})
+    _say_price(output, asked, forecast, left)
+    output.say("Nothing was spent.")
+
+
+def _write(asked: Asked, synthesizer: Synthesizer, table: Table, made: Table) -> None:
+    """Write everything that was paid for; the model first, so that no failure costs it."""
+    if asked.model is not None:
+        synthesizer.save(asked.model, overwrite=asked.force)
+    made.write(str(asked.target), overwrite=asked.force)
+    title = f"Made-up rows like {asked.name}"
+    if asked.card is not None:
+        synthesizer.report(asked.card, title=title)
+    if asked.report is not None:
+        _report(asked.report, synthesizer, table, made, title)
+
+
+def _report(path: str, synthesizer: Synthesizer, table: Table, made: Table, title: str) -> None:
+    """Write the comparison with the rows where there is one, then how they were made; it is not for publication."""
+    from cloister.synth.quality import compare_with_rows
+
+    report = synthesizer.report(title=title)
+    compared = compare_with_rows(synthesizer, table, made)
+    if compared is not None:
+        how = [section for section in report.sections if section.title != "What is promised"]
+        report = compared.report(title=title).with_sections(*how)
+    report.write(path)
+
+
+def _show(output: Output, asked: Asked, synthesizer: Synthesizer, made: Table, left: Budget | None) -> None:
+    output.document(
+        {
+            "schema": "cloister.synthesis/1",
+            "method": asked.method,
+            "output": asked.target,
+            "rows": made.count(),
+            "columns": list(made.columns),
+            "guarantee": synthesizer.guarantee_.to_dict(),
+            "steps": [step.to_dict() for step in synthesizer.steps_],
+            "report": asked.report,
+            "card": asked.card,
+            "model": asked.model,
+            "dataset": asked.dataset,
+            "remaining": None if left is None else left.to_dict(),
+        }
+    )
+    output.say(f"{made.count():,} made-up rows are in {asked.target}. {synthesizer.guarantee_.explain()}")
+    if asked.report is not None:
+        output.say(f"The report is in {asked.report}: for your eyes, since it looks at the rows themselves.")
+    if asked.card is not None:
+        output.say(f"What may be handed out with the rows is in {asked.card}.")
+    if asked.model is not None:
+        output.say(f"The model is in {asked.model}; cloister synth sample draws more rows from it for nothing.")
+    if left is not None:
+        output.say(f"Left: {amount(left)}.")
