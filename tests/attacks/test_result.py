@@ -65,3 +65,27 @@ def test_the_chart_has_the_baseline_beside_the_success() -> None:
     text = json.dumps(figure.to_dict())
     assert all(word in text for word in ("this attack", "guessing", "control"))
     assert "control" not in json.dumps(outcome().plot().to_dict())
+
+
+def test_an_attack_that_does_no_better_than_its_control_did_not_work() -> None:
+    assert outcome(control=0.5).succeeded
+    assert outcome(control=0.5).excess == pytest.approx(0.4)
+    assert outcome(control=0.1).excess == pytest.approx(0.7)
+    assert not outcome(control=0.85).succeeded
+    assert not outcome(control=0.7, control_interval=(0.5, 0.85)).succeeded
+
+
+def test_a_report_has_outcome_attacker_numbers_and_advice_but_no_records() -> None:
+    report = outcome(mitigation=("add noise",), worst=((4711, 0.99),)).report()
+    text = report.to_markdown()
+    assert report.verdict is not None
+    assert report.verdict.status == "bad"
+    for words in ("The attack works", "asks twice", "this attack", "guessing", "add noise", "no proof of safety"):
+        assert words in text
+    assert "4711" not in text + report.to_json()
+    assert outcome(baseline=0.9).report().verdict.status == "attention"
+
+
+def test_a_report_is_written_where_it_is_wanted(tmp_path) -> None:
+    outcome().report(tmp_path / "attack.html", title="Our attack")
+    assert "Our attack" in (tmp_path / "attack.html").read_text()

@@ -6,11 +6,14 @@ attack, with this knowledge, found nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cloister.plotting import Figure
+    from cloister.report import Report, Section
 
 __all__ = ["AttackResult"]
 
@@ -29,7 +32,10 @@ class AttackResult:
         trials: how many trials there were.
         queries: how many questions the attacker asked, or outputs the attacker saw.
         control: the success of the same attacker with less to go on, where such a comparison exists.
+        control_interval: a confidence interval of the control, where it was sampled.
         mitigation: what helps against this attack.
+        worst: the most exposed records, by their position in the custodian's table, with the attacker's score; for the
+            custodian only, and in no report.
     """
 
     schema: ClassVar[str] = "cloister.attack/1"
@@ -43,7 +49,9 @@ class AttackResult:
     trials: int
     queries: int
     control: float | None = None
+    control_interval: tuple[float, float] | None = None
     mitigation: tuple[str, ...] = ()
+    worst: tuple[tuple[int, float], ...] = field(default=(), repr=False)
 
     @property
     def advantage(self) -> float:
@@ -51,14 +59,20 @@ class AttackResult:
         return self.success - self.baseline
 
     @property
+    def excess(self) -> float:
+        """Return the success beyond both the baseline and the control: what the release itself gave away."""
+        return self.success - max(self.baseline, self.control or 0)
+
+    @property
     def succeeded(self) -> bool:
-        """Return whether the attacker is certainly, at the stated confidence, better than guessing."""
-        return self.interval[0] > self.baseline
+        """Return whether the attacker is, at the stated confidence, better than guessing and than the control."""
+        compared = self.control_interval[1] if self.control_interval else self.control
+        return self.interval[0] > max(self.baseline, compared or 0)
 
     @property
     def verdict(self) -> str:
         """Return one sentence for a custodian."""
-        rates = f"right in {_percent(self.success)} of cases, guessing in {_percent(self.baseline)}."
+        rates = f"right in {percent(self.success)} of cases, guessing in {percent(self.baseline)}."
         if self.succeeded:
             return f"The attack works: {rates}{self._remark()}"
         return f"This attack found no more than guessing: {rates}{self._remark()} Others may find more."
@@ -68,25 +82,25 @@ class AttackResult:
         return ""
 
     def __str__(self) -> str:
-        low, high = map(_percent, self.interval)
+        low, high = map(percent, self.interval)
         return (
-            f"{self.attack}: success {_percent(self.success)} ({_percent(self.confidence)} interval {low} to {high}), "
-            f"baseline {_percent(self.baseline)}"
+            f"{self.attack}: success {percent(self.success)} ({percent(self.confidence)} interval {low} to {high}), "
+            f"baseline {percent(self.baseline)}"
         )
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
-        low, high = map(_percent, self.interval)
+        low, high = map(percent, self.interval)
         rows = [
             ("verdict", self.verdict),
             ("attacker", self.assumption),
-            ("success", f"{_percent(self.success)}, between {low} and {high} ({_percent(self.confidence)} confidence)"),
-            ("baseline", _percent(self.baseline)),
+            ("success", f"{percent(self.success)}, between {low} and {high} ({percent(self.confidence)} confidence)"),
+            ("baseline", percent(self.baseline)),
             ("advantage", f"{100 * self.advantage:+.1f} points"),
             ("cost", f"{self.trials:,} trials, {self.queries:,} answers seen"),
         ]
         if self.control is not None:
-            rows.append(("control", _percent(self.control)))
+            rows.append(("control", percent(self.control)))
         return (*rows, *(("what helps", advice) for advice in self.mitigation))
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,6 +115,7 @@ class AttackResult:
             "interval": list(self.interval),
             "confidence": self.confidence,
             "control": self.control,
+            "control_interval": None if self.control_interval is None else list(self.control_interval),
             "trials": self.trials,
             "queries": self.queries,
             "verdict": self.verdict,
@@ -112,7 +127,7 @@ class AttackResult:
         from cloister.plotting import bars_with_errors
 
         low, high = self.interval
-        bars = {"this attack": self.success, **self._comparisons()}
+        bars = self.comparisons()
         width = max(self.success - low, high - self.success)
         return bars_with_errors(
             list(bars),
@@ -121,14 +136,30 @@ class AttackResult:
             title=f"How often an attacker is right: {self.attack}",
             x="attacker",
             y="right, % of cases",
-            subtitle=f"{self.trials:,} trials; {_percent(self.confidence)} confidence",
+            subtitle=f"{self.trials:,} trials; {percent(self.confidence)} confidence",
         )
 
-    def _comparisons(self) -> dict[str, float]:
-        """Return what a chart shows beside the success."""
+    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
+        """Return what a report says about this attack; further kinds of attacks add blocks or parts of their own."""
+        from cloister.attacks.reporting import section_of
+
+        return (section_of(self, level=level),)
+
+    def report(self, path: str | Path | None = None, *, title: str = "") -> Report:
+        """Return a report of this attack; with a path that ends in .html, .md or .json it is written there as well."""
+        from cloister.attacks.reporting import report_of
+
+        report = report_of(self, title=title or f"Attack: {self.attack}")
+        if path is not None:
+            report.write(path)
+        return report
+
+    def comparisons(self) -> dict[str, float]:
+        """Return the success and what a chart or report shows beside it."""
         control = {} if self.control is None else {"control": self.control}
-        return {"guessing": self.baseline, **control}
+        return {"this attack": self.success, "guessing": self.baseline, **control}
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share as people write it."""
     return f"{100 * share:.4g}%"

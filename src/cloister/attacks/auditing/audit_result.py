@@ -34,7 +34,7 @@ class AuditResult(AttackResult):
         counterexample: two neighbors and the outputs that tell them apart, when the claim is refuted.
         limit: the success that the claim allows at most.
         pairs: how many pairs of neighbors were examined.
-        report: the details, with the datasets: not for other eyes than the custodian's.
+        evidence: the details, with the datasets: not for other eyes than the custodian's.
     """
 
     schema: ClassVar[str] = "cloister.audit/1"
@@ -48,7 +48,7 @@ class AuditResult(AttackResult):
     pairs: int
     tight_epsilon: float | None = None
     counterexample: Counterexample | None = field(default=None, repr=False)
-    report: ExactReport | AuditReport = field(repr=False)
+    evidence: ExactReport | AuditReport = field(repr=False)
 
     @property
     def refuted(self) -> bool:
@@ -58,11 +58,11 @@ class AuditResult(AttackResult):
     @property
     def curve(self) -> tuple[tuple[float, float], ...]:
         """Return points (epsilon, smallest true delta) of the hockey-stick curve; none after a statistical audit."""
-        if not isinstance(self.report, ExactReport):
+        if not isinstance(self.evidence, ExactReport):
             return ()
         end = self.epsilon_lower if math.isfinite(self.epsilon_lower) else _CURVE_END
         grid = [end * step / _CURVE_STEPS for step in range(_CURVE_STEPS + 1)]
-        return tuple((epsilon, float(self.report.delta_at(epsilon))) for epsilon in grid)
+        return tuple((epsilon, float(self.evidence.delta_at(epsilon))) for epsilon in grid)
 
     @property
     def verdict(self) -> str:
@@ -93,8 +93,13 @@ class AuditResult(AttackResult):
     def _claim(self) -> str:
         return f"epsilon = {float(self.epsilon):g}" + (f", delta = {float(self.delta):g}" if self.delta else "")
 
-    def _comparisons(self) -> dict[str, float]:
-        return {"guessing": self.baseline, "most that the claim allows": self.limit}
+    def comparisons(self) -> dict[str, float]:
+        """Return the success, what guessing achieves, and the most that the claim allows."""
+        return {
+            "this attack": self.success,
+            "guessing": self.baseline,
+            "most that the claim allows": self.limit,
+        }
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person; the counterexample may quote outputs."""
@@ -161,7 +166,7 @@ def from_probabilities(report: ExactReport) -> AuditResult:
         counterexample=report.counterexample,
         limit=_limit(report.epsilon, report.delta),
         pairs=report.pairs,
-        report=report,
+        evidence=report,
     )
 
 
@@ -187,7 +192,7 @@ def from_samples(report: AuditReport) -> AuditResult:
         counterexample=_counterexample(report) if report.refuted else None,
         limit=_limit(report.epsilon, report.delta),
         pairs=report.pairs,
-        report=report,
+        evidence=report,
     )
 
 
