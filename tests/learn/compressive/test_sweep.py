@@ -10,6 +10,7 @@ import cloister as cl
 from cloister.core.guarantees import NoGuarantee
 from cloister.core.random import SeededRandomSource
 from cloister.errors import CloisterError, UnsatisfiableError
+from cloister.learn.compressive import utility
 from cloister.learn.compressive.sweep import CompressiveSweep, SweepPoint
 from cloister.learn.compressive.utility import svm
 from tests.learn.compressive import worked
@@ -149,3 +150,14 @@ def test_accuracy_of_digits(kind: str, count: int, expected: float) -> None:
 def test_too_many_folds_are_refused() -> None:
     with pytest.raises(CloisterError, match="fewer folds"):
         cl.learn.utility_scores(cl.learn.DiscriminantComponents(), worked.X, worked.UTILITY)
+
+
+def test_few_folds_can_be_learned_from_and_every_row_is_either_learned_from_or_scored() -> None:
+    codes = np.arange(50) % 2
+    splits = list(utility._splits(codes, 7, (5, 2), SeededRandomSource(1)))
+    assert len(splits) == 7
+    for train, test in splits:
+        assert len(train) == 20
+        assert sorted([*train, *test]) == list(range(50))
+    with pytest.raises(CloisterError, match="smaller than folds"):
+        cl.learn.utility_scores(cl.learn.DiscriminantComponents(), worked.X, worked.UTILITY, folds=2, learned_folds=2)

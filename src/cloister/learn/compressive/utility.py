@@ -86,6 +86,7 @@ def utility_scores(
     privacy: Any = None,
     tests: int = 10,
     folds: int = 10,
+    learned_folds: int | None = None,
     learner: Any = None,
     full: bool = False,
     random_state: RandomState = None,
@@ -98,7 +99,8 @@ def utility_scores(
         y: their utility labels.
         privacy: their privacy labels, for projections that use them.
         tests: how many splits.
-        folds: a split holds out one part in so many.
+        folds: how many parts the rows are split into, again and again.
+        learned_folds: how many parts are learned from, the others being held out; None for all but one.
         learner: a classifier of scikit-learn; None for `svm_grid`.
         full: whether to score the learner on all features as well.
         random_state: None; an integer is for tests.
@@ -109,10 +111,13 @@ def utility_scores(
     validation.check_count(tests, name="tests", at_least=1)
     if validation.check_count(folds, name="folds", at_least=2) > np.bincount(codes).min():
         raise ParameterError("A class has fewer rows than there are folds.", fix="use fewer folds, or more rows.")
+    learned = folds - 1 if learned_folds is None else learned_folds
+    if validation.check_count(learned, name="learned_folds", at_least=1) >= folds:
+        raise ParameterError("No fold is held out.", fix="make learned_folds smaller than folds.")
     learner = svm_grid() if learner is None else learner
     found = [
         _once(model, learner, rows, codes, split=split, hidden=hidden, full=full)
-        for split in _splits(codes, tests, folds, random_source(random_state))
+        for split in _splits(codes, tests, (folds, learned), random_source(random_state))
     ]
     accuracies, f1s, fulls = (np.array(column) for column in zip(*found, strict=True))
     return UtilityScores(
@@ -126,10 +131,14 @@ def utility_scores(
     )
 
 
-def _splits(codes: Codes, tests: int, folds: int, source: RandomSource) -> Iterator[tuple[Codes, Codes]]:
+def _splits(codes: Codes, tests: int, parts: tuple[int, int], source: RandomSource) -> Iterator[tuple[Codes, Codes]]:
+    folds, learned = parts
     left = tests
     while left > 0:
-        yield from stratified_folds(codes, folds, source)[:left]
+        held = [test for _, test in stratified_folds(codes, folds, source)]
+        for first in range(min(left, folds)):
+            turned = [*held[first:], *held[:first]]
+            yield np.sort(np.concatenate(turned[-learned:])), np.sort(np.concatenate(turned[:-learned]))
         left -= folds
 
 
