@@ -1,10 +1,10 @@
 """Neighbors that differ by one row, told apart as well as samples can: no claim is refuted, and less noise is.
 
-Finished weights: half the noise of linear regression and of objective perturbation is refuted, on rows that let one
-more move what is released as far as it can. In the other two methods the residual of a row is one half where weights
-are zero, and where it is near 1 the loss of the rows that made it so is curved: a weight never moves more than half as
-far as its bound. There a quarter of the noise is refuted; what their gradients release does reach the
-bounds, and half of that noise is refuted too.
+Finished weights: half the noise of linear regression, of objective and of output perturbation is refuted, on rows that
+let one more move what is released as far as it can. Of noisy gradients a quarter of the noise is refuted so: a weight
+shows the last gradient best, which has only a share of the budget. What the gradients release does reach the bounds,
+and half of that noise is refuted too. The paper's constants give *adassp* about three times the noise that its claim
+needs, so half of it is private still; an eighth is refuted.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from cloister.learn.linear.gradient import _Gradients
 from cloister.learn.linear.residuals import squared_residual
 from cloister.learn.reading import read
 from cloister.learn.rows import Rows
+from cloister.mechanisms.allowance import Allowance
 from tests.learn.audits import is_refuted, quiet
 
 MANY = 10**6
@@ -62,6 +63,13 @@ CASES = {
         refuted=2,
         samples=1200,
     ),
+    "adassp": Case(
+        model=linear("adassp", delta=0.05),
+        rows=((1, -1, MANY),),
+        event=lambda weight: (weight + 1) * MANY > 1.9,
+        refuted=8,
+        samples=1200,
+    ),
     "functional": Case(
         model=linear("functional"),
         rows=((1, -1, MANY),),
@@ -77,11 +85,12 @@ CASES = {
         refuted=2,
         samples=1800,
     ),
+    # Rows near zero push the weight to -4.8 and curve the loss little: the residual of the further row is 0.99.
     "output": Case(
-        model=logistic("output", regularization=100),
-        rows=((0, 0, 1),),
-        event=lambda weight: weight > 0.005,
-        refuted=4,
+        model=logistic("output", regularization=1),
+        rows=((0.02, 0, 500),),
+        event=lambda weight: weight > -3.82,
+        refuted=2,
         samples=1500,
     ),
     "gradient": Case(
@@ -103,7 +112,10 @@ def test_the_noise_of_finished_weights_is_not_refuted_and_less_of_it_is(name: st
     estimator, delta = clone(case.model), case.model.delta
     facts = read(estimator, [[0.0], [1.0]], [0, 1]).facts
     tables = [_rows(case.rows), _rows((*case.rows, (1, 1, 1)))]
-    plan, source = estimator._plan(facts, quiet(1 if is_right else case.refuted, delta=delta)), random_source(None)
+    allowance = Allowance(total_epsilon=Fraction(1), total_delta=Fraction(delta))
+    if not is_right:
+        allowance = _quieter(name, case)
+    plan, source = estimator._plan(facts, allowance), random_source(None)
     estimator._set_public(facts)
 
     def happens(size: int) -> bool:
@@ -111,6 +123,12 @@ def test_the_noise_of_finished_weights_is_not_refuted_and_less_of_it_is(name: st
         return case.event(float(np.ravel(estimator.coef_)[0]))
 
     assert is_refuted(happens, samples=case.samples, is_right=is_right, delta=delta) == (not is_right)
+
+
+def _quieter(name: str, case: Case) -> Allowance:
+    if name == "adassp":  # whose noise follows from epsilon by a formula of its own
+        return Allowance(total_epsilon=Fraction(case.refuted), total_delta=Fraction(case.model.delta))
+    return quiet(case.refuted, delta=case.model.delta)
 
 
 def _rows(table: tuple[tuple[float, float, int], ...]) -> Rows:
