@@ -22,8 +22,10 @@ _NOUNS = {
     "anonymize": Noun(
         "cloister.cli.anonymize", "anonymize", "Make a protected copy of a table that may be shared, with its report."
     ),
+    "attack": Noun("cloister.cli.attack", "group", "Try one attack on what is about to be published."),
     "demo": Noun("cloister.cli.demo", "demo", "A hub on this machine with made-up people, to look around in."),
     "evaluate": Noun("cloister.cli.predict", "evaluate", "Say how often a saved model is right, beside a guess."),
+    "gate": Noun("cloister.cli.gate", "gate", "Attack a release in every way that fits it: publish or not, and why."),
     "hub": Noun("cloister.cli.hub_keeping", "group", "Run the server where institutions share protected data."),
     "ledger": Noun(
         "cloister.cli.ledger", "ledger", "See what privacy budget was spent, and check that nobody changed it."

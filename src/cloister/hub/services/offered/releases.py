@@ -17,6 +17,7 @@ from cloister.data.table import Table
 from cloister.errors import InternalError
 from cloister.hub.domain.policy import Mode, Operation
 from cloister.hub.services.exporting import csv_file
+from cloister.hub.services.offered.gating import attacked, gate_of
 from cloister.hub.services.offered.tables import free_columns, parquet_file, with_unit
 from cloister.hub.services.registry import Outcome, Parameters, Plan, Work, algorithms
 
@@ -24,7 +25,10 @@ _NOT_DP = (
     "This is anonymization of a table, not differential privacy: it protects against somebody who knows the columns "
     "named above, and not against other knowledge or other tables about the same people."
 )
-_APPROVAL = "The owner sees the report first and decides whether the table leaves the hub."
+_APPROVAL = (
+    "The hub attacks the table first. The owner sees the report and what the attacks found, and decides whether it "
+    "leaves the hub."
+)
 _LISTED = "Some quasi-identifier has no hierarchy, so that its values can only be listed, or not shown at all."
 
 
@@ -131,17 +135,19 @@ class AnonymizedRelease:
             raise InternalError("a release in two tables was made where one was asked for")
         work.progress(0.6, "measuring")
         before = assess(release.original_with_roles, k=release.risk.reidentification.k)
-        work.progress(0.8, "writing")
+        report = release.report(title="Release of a protected table")
+        found = attacked(work, release, report=report, begin=0.7, end=0.9)
+        work.progress(0.9, "writing")
         rows = release.table.to_arrow()
         return Outcome(
             document=_document(release),
             summary=tuple((str(name), str(text)) for name, text in release.summary()),
             guarantee=release.guarantee.to_dict(),
             figure=release.plot().to_svg(),
-            report=release.report(title="Release of a protected table").to_html(),
+            report=found.report().to_html(),
             is_report_for_owner=True,
             files=(csv_file("protected.csv", rows), parquet_file("protected.parquet", rows)),
-            owner_only={"risk_before": before.to_dict()["risk"], "summary_before": str(before)},
+            owner_only={"risk_before": before.to_dict()["risk"], "summary_before": str(before), **gate_of(found)},
         )
 
 

@@ -20,8 +20,10 @@ from cloister.data.table import Table
 from cloister.errors import ParameterError
 from cloister.hub.domain.policy import Operation
 from cloister.hub.services.exporting import csv_file
+from cloister.hub.services.offered.gating import attacked, gate_of
 from cloister.hub.services.offered.tables import free_columns, parquet_file, person_table, protected
 from cloister.hub.services.registry import File, Outcome, Parameters, Plan, Work, algorithms
+from cloister.report import Report
 from cloister.synth import Synthesizer
 from cloister.synth.choosing import make_synthesizer, methods
 from cloister.synth.constraints import (
@@ -46,7 +48,10 @@ _NOT_PEOPLE = (
     "Rows are made up. One can equal a real row by chance, which tells nothing beyond the promise; what is true of "
     "everybody, the rows may show."
 )
-_APPROVAL = "The owner sees how the rows compare with the real ones, and decides whether they leave the hub."
+_APPROVAL = (
+    "The hub attacks the rows first. The owner sees what that found and how the rows compare with the real ones, and "
+    "decides whether they leave the hub."
+)
 _FREE = "More rows can be drawn later, for nothing. Measuring again, also a new version of the data, costs again."
 
 
@@ -141,7 +146,7 @@ class Synthesis:
         work.progress(0.6, "drawing rows")
         drawn = made.sample(parameters.rows or max(1, min(round(made.rows_), _MOST_ROWS)))
         work.progress(0.7, "comparing with the rows, for the owner")
-        owner_report, owner_only = _compared(made, table, drawn)
+        owner_report, owner_only = _compared(work, made, table, drawn)
         work.progress(0.9, "writing")
         rows, document, expected = drawn.to_arrow(), document_of(made), made.expected(table)
         content = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode()
@@ -205,15 +210,33 @@ def _named(constraints: Sequence[Constraint]) -> list[str]:
     return named
 
 
-def _compared(made: Synthesizer, table: Table, drawn: Table) -> tuple[str, dict[str, Any]]:
-    """Return the page and the figures of the comparison with the rows, as far as it can be made."""
+def _compared(work: Work, made: Synthesizer, table: Table, drawn: Table) -> tuple[str, dict[str, Any]]:
+    """Return the page and the figures for owners: the comparison with the rows, and attacks, as far as can be done."""
+    report, owner_only = _comparison(made, table, drawn)
+    try:
+        found = attacked(
+            work,
+            drawn,
+            report=report,
+            begin=0.75,
+            end=0.9,
+            original=table,
+            kind="synthetic table",
+            guarantee=made.guarantee_,
+        )
+    except Exception:  # noqa: BLE001  # what was paid for is not lost because it cannot be attacked
+        return "" if report is None else report.to_html(), owner_only | gate_of(None)
+    return found.report().to_html(), owner_only | gate_of(found)
+
+
+def _comparison(made: Synthesizer, table: Table, drawn: Table) -> tuple[Report | None, dict[str, Any]]:
     try:
         found = compare_with_rows(made, table, drawn)
-        if found is None:
-            return "", {}
-        return found.report().to_html(), {"compared": found.to_dict(), "summary_compared": str(found)}
     except Exception:  # noqa: BLE001  # what was paid for is not lost because it cannot be compared
-        return "", {"summary_compared": "this could not be done"}
+        return None, {"summary_compared": "this could not be done"}
+    if found is None:
+        return None, {}
+    return found.report(), {"compared": found.to_dict(), "summary_compared": str(found)}
 
 
 def _summary(

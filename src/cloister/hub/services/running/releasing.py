@@ -19,6 +19,7 @@ from cloister.hub.services.authorizing import Access
 from cloister.hub.services.notices import notify
 from cloister.hub.services.running.considering import check_may_have
 from cloister.hub.services.running.release_registry import earlier_releases
+from cloister.hub.services.running.results import see_result
 from cloister.hub.services.sessions import subject_of
 from cloister.hub.services.targets import current_policy, load_target
 from cloister.hub.store.models import Job, Result, now
@@ -26,6 +27,8 @@ from cloister.hub.store.models import Job, Result, now
 __all__ = ["approvals_needed", "cancel", "decide_release", "has_approved"]
 
 _LONGEST_NOTE = 2_000
+_ATTACKED = frozenset({"release.anonymize", "synth.generate"})
+"""Services whose results are attacked before their owner is asked."""
 
 
 def decide_release(hub: Hub, access: Access, job_id: str, *, approve: bool, note: str = "") -> State:
@@ -35,8 +38,11 @@ def decide_release(hub: Hub, access: Access, job_id: str, *, approve: bool, note
     it, and deletes what was made. The decision remembers the earlier releases of the same data that the owner was told
     about.
 
+    What the gate advises against is let out only with a note that says why.
+
     Raises:
-        ConflictError: if the work does not wait for a decision, or this person has approved it already.
+        ConflictError: if the work does not wait for a decision, or this person has approved it already, or it was not
+            attacked, or the gate advises against it and the note is empty.
         ForbiddenError: if the person does not own the data, or the requester may not have the release any more.
     """
     with hub.store.writing() as session:
@@ -48,6 +54,7 @@ def decide_release(hub: Hub, access: Access, job_id: str, *, approve: bool, note
             raise ConflictError("This does not wait for a decision.", fix="look at it again.")
         if approve:
             _check_requester(session, job)
+            _check_gate(hub, session, job, note=note)
         is_over = _write_down(session, job, access.person, approve=approve, note=note[:_LONGEST_NOTE])
         if not is_over:
             _note(session, actions.DECIDE_RELEASE, access, job, approved=True, is_first=True)
@@ -110,6 +117,19 @@ def _check_requester(session: Session, job: Job) -> None:
         raise ForbiddenError(
             "The policy no longer lets the person who asked have this.", fix="reject the release, or change the policy."
         ) from None
+
+
+def _check_gate(hub: Hub, session: Session, job: Job, *, note: str) -> None:
+    """Raise where a release was not attacked, or something speaks against it and the owner does not say why not."""
+    if job.service not in _ATTACKED:
+        return
+    found = see_result(hub, session, job, is_owner=True).outcome.owner_only.get("gate")
+    if found is None:
+        raise ConflictError("This release was not attacked before.", fix="reject it, and have it made again.")
+    if not found["publish"] and not note.strip():
+        raise ConflictError(
+            "The gate advises against letting this out.", fix="reject it, or write in the note why you let it out."
+        )
 
 
 def cancel(hub: Hub, access: Access, job_id: str) -> State:

@@ -1,0 +1,120 @@
+"""What the gate looks at: the release, what its custodian knows besides, and what kind of release it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cloister.anonymize import AnatomyRelease, Release
+from cloister.core.guarantees import DifferentialPrivacy, Guarantee, NoGuarantee
+from cloister.core.random import RandomSource
+from cloister.core.validation import check_choice
+from cloister.data.columns import Role
+from cloister.data.sources import open_table
+from cloister.data.table import Table
+from cloister.errors import ParameterError
+
+__all__ = ["KINDS", "Subject", "subject_of"]
+
+KINDS = ("anonymized table", "two tables", "synthetic table")
+_UNPROMISED = "nothing is promised about it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A release under attack.
+
+    Attributes:
+        kind: one of `KINDS`.
+        release: a `Release`, an `AnatomyRelease`, a table, or two tables.
+        original: the rows that the release is about; None where the release knows them itself.
+        control: rows of the same kind that had no part in the release.
+        quasi: columns that attackers may know, where neither release nor schema says it.
+        sensitive: columns that attackers want to know.
+        guarantee: what the release promises.
+        source: randomness.
+    """
+
+    kind: str
+    release: Any
+    original: Table | None
+    control: Table | None
+    quasi: tuple[str, ...] | None
+    sensitive: tuple[str, ...]
+    guarantee: Guarantee
+    source: RandomSource = field(repr=False)
+
+    @property
+    def is_private(self) -> bool:
+        """Return whether a promise of differential privacy holds."""
+        return isinstance(self.guarantee, DifferentialPrivacy) and self.guarantee.holds
+
+
+def subject_of(
+    release: Any,
+    *,
+    kind: str | None,
+    original: Any,
+    control: Any,
+    quasi_identifiers: Sequence[str] | None,
+    sensitive: str | Sequence[str] | None,
+    guarantee: Guarantee | None,
+    source: RandomSource,
+) -> Subject:
+    """Return what the gate looks at.
+
+    Raises:
+        ParameterError: if the kind of the release cannot be told, or its rows are missing.
+    """
+    rows = None if original is None else _table(original)
+    made = kind_of(release, kind)
+    if rows is None and not isinstance(release, Release | AnatomyRelease):
+        raise ParameterError(
+            "The gate needs the rows that this release is about.", fix="give original=, the table it was made from."
+        )
+    return Subject(
+        kind=made,
+        release=release if isinstance(release, Release | AnatomyRelease | tuple | list) else _table(release),
+        original=rows,
+        control=None if control is None else _table(control),
+        quasi=None if quasi_identifiers is None else tuple(quasi_identifiers),
+        sensitive=_sensitive(release, rows, sensitive),
+        guarantee=_promise(release, guarantee),
+        source=source,
+    )
+
+
+def kind_of(release: Any, kind: str | None) -> str:
+    """Return what kind of release it is, as its type or the caller says."""
+    if isinstance(release, Release):
+        return KINDS[0]
+    if isinstance(release, AnatomyRelease) or (isinstance(release, tuple | list) and len(release) == 2):
+        return KINDS[1]
+    if kind is None:
+        raise ParameterError(
+            "A table does not say how it was made.", fix='give kind="anonymized table" or kind="synthetic table".'
+        )
+    return check_choice(kind, name="kind", allowed=(KINDS[0], KINDS[2]))
+
+
+def _table(table: Any) -> Table:
+    return table if isinstance(table, Table) else open_table(table)
+
+
+def _sensitive(release: Any, original: Table | None, sensitive: str | Sequence[str] | None) -> tuple[str, ...]:
+    if sensitive is not None:
+        return (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    if isinstance(release, AnatomyRelease):
+        return (release.tables.attribute,)
+    if isinstance(release, Release):
+        return tuple(release.roles.sensitive)
+    schema = getattr(original, "schema", None)
+    return () if schema is None else tuple(schema.with_roles(Role.SENSITIVE))
+
+
+def _promise(release: Any, guarantee: Guarantee | None) -> Guarantee:
+    if guarantee is not None:
+        return guarantee
+    found = getattr(release, "guarantee", None)
+    return found if isinstance(found, Guarantee) else NoGuarantee(reason=_UNPROMISED)

@@ -1,0 +1,60 @@
+"""What the commands that attack share: their files, their options, and how an outcome is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cloister.cli.output import Output
+from cloister.cli.reading import reading
+from cloister.cli.targets import check_target
+
+if TYPE_CHECKING:
+    from cloister.attacks import AttackResult
+    from cloister.data.table import Table
+
+__all__ = ["common", "open_all", "show"]
+
+
+def common(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that every attack on files has."""
+    for option in (
+        click.option("--force", is_flag=True, help="Replace the report if it is there."),
+        click.option("--report", metavar="FILE", help="Write a report: .html, .md or .json."),
+        click.option("--schema", metavar="FILE", help="What the columns of the original are; see cloister schema."),
+    ):
+        function = option(function)
+    return reading(function)
+
+
+def open_all(
+    files: dict[str, str | None], *, schema: str | None, encoding: str | None, missing: Any
+) -> dict[str, Table]:
+    """Return the tables of the files that are named; the original and the control get the schema."""
+    from cloister.data.schema import Schema
+    from cloister.data.sources import open_table
+
+    described = None if schema is None else Schema.read(schema)
+    how: dict[str, Any] = {"encoding": encoding, "missing": missing}
+    return {
+        name: open_table(path, schema=described if name in {"original", "control"} else None, **how)
+        for name, path in files.items()
+        if path is not None
+    }
+
+
+def show(output: Output, result: AttackResult, *, report: str | None) -> None:
+    """Print what an attack found, and write its report."""
+    if report is not None:
+        result.report(report)
+    output.document({**result.to_dict(), "report": report})
+    output.table(["", ""], [list(row) for row in result.summary()])
+    if report is not None:
+        output.say(f"\nThe report is in {report}.")
+
+
+def checked_report(report: str | None, files: dict[str, str | None], *, force: bool) -> None:
+    """Refuse a report that cannot be written, before any work."""
+    check_target(report, inputs=list(files.values()), force=force)

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+import cloister as cl
+from cloister.attacks import GatePolicy, gate
+from cloister.attacks.gating import deciding
+from cloister.attacks.gating.findings import Stand
+from cloister.core.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
+from cloister.errors import ParameterError, ParameterTypeError
+from tests.attacks.gating.releases import anonymized, correlated, patients, table
+
+
+def stands(result) -> dict[str, str]:
+    return {finding.attack: str(finding.stand) for finding in result.findings}
+
+
+def test_a_homogeneous_release_is_refused_with_the_reason() -> None:
+    result = gate(anonymized(patients(known_by_place=True)))
+    assert not result.publish
+    assert stands(result)["homogeneity of illness"] == "broken"
+    assert "follows with certainty from their class" in result.verdict
+    assert result.verdict.startswith("Do not publish.")
+
+
+def test_a_diverse_release_passes() -> None:
+    models = cl.LDiversity("illness", l=3), cl.TCloseness("illness", t=0.5)
+    result = gate(anonymized(patients(), *models))
+    assert result.publish
+    assert set(stands(result).values()) == {"held"}
+    assert "Nothing that was tried speaks against publishing." in str(result)
+    assert "linkage" in result.verdict
+
+
+def test_a_smaller_class_than_the_policy_asks_for_is_refused() -> None:
+    release = anonymized(patients(), cl.LDiversity("illness", l=3))
+    result = gate(release, policy=GatePolicy(max_match=0.01))
+    assert stands(result)["linkage"] == "broken"
+    assert "at most 1% is allowed" in result.verdict
+
+
+def test_two_tables_of_correlated_people_are_refused() -> None:
+    frame = correlated()
+    models = [cl.LDiversity("illness", l=2, kind="frequency")]
+    release = cl.anonymize(table_of(frame), models=models, algorithm="anatomy")
+    result = gate(release)
+    assert not result.publish
+    assert stands(result) == {"learning over groups": "broken"}
+    again = gate((release.quasi, release.sensitive), original=frame)
+    assert not again.publish
+
+
+def table_of(frame: pd.DataFrame):
+    opened = cl.open_table(frame)
+    schema = cl.Schema.infer(opened).confirm().with_role("job", "quasi").with_role("age", "quasi")
+    return opened.with_schema(schema.with_role("illness", "sensitive"))
+
+
+def test_copied_rows_are_refused_and_independent_ones_pass() -> None:
+    people = patients(3000).sample(frac=1, random_state=3, ignore_index=True)
+    people["weight"] = (people.index * 7919 % 90_001) / 1000
+    original, control, fresh = (people.iloc[start : start + 1000].reset_index(drop=True) for start in (0, 1000, 2000))
+    copied = pd.concat([fresh.iloc[:700], original.iloc[:300]], ignore_index=True)
+    clean = gate(fresh, original=original, control=control, kind="synthetic table", sensitive="illness")
+    assert clean.publish
+    assert stands(clean)["promise"] == "told"
+    bad = gate(copied, original=original, control=control, kind="synthetic table", sensitive="illness")
+    assert not bad.publish
+    assert stands(bad)["singling out"] == "broken"
+
+
+def test_without_control_only_a_promise_that_holds_lets_a_synthetic_table_pass() -> None:
+    frame = patients()
+    asked = {"original": frame, "kind": "synthetic table", "sensitive": "illness"}
+    assert "give control=" in gate(frame, **asked).verdict
+    assert gate(frame, guarantee=PureDP(epsilon=1), **asked).publish
+    assert gate(frame, guarantee=ApproxDP(epsilon=1, delta=1e-6), **asked).publish
+    for weak in (PureDP(epsilon=100), ApproxDP(epsilon=1, delta=0.5), ZeroConcentratedDP(rho=0.1)):
+        assert not gate(frame, guarantee=weak, **asked).publish
+    seeded = cl.synth.IndependentMarginals(epsilon=1, random_state=1)
+    with pytest.warns(cl.errors.SeededRandomnessWarning):
+        promise = seeded.fit(table(frame)).guarantee_
+    assert not gate(frame, guarantee=promise, **asked).publish
+
+
+def test_an_attack_that_was_not_run_speaks_against_publishing(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter([0.0, 500.0, 1000.0, 1500.0, 2000.0, 2500.0])
+    monkeypatch.setattr(deciding.time, "monotonic", lambda: next(moments))
+    result = gate(anonymized(patients(), cl.LDiversity("illness", l=3)))
+    assert not result.publish
+    assert {finding.stand for finding in result.findings} == {Stand.NOT_RUN}
+    assert "the time limit was over" in result.reasons[0]
+
+
+def test_an_attack_that_fails_speaks_against_publishing() -> None:
+    result = gate(patients(), original=patients(), kind="anonymized table", quasi_identifiers=["nothing"])
+    assert not result.publish
+    assert all("could not be run" in reason for reason in result.reasons)
+
+
+def test_the_report_joins_the_releases_own_and_names_nobody() -> None:
+    release = anonymized(patients(known_by_place=True))
+    result = gate(release)
+    report = result.report(title="Before publishing")
+    assert report.title == "Before publishing"
+    assert report.verdict is not None
+    assert report.verdict.status == "bad"
+    own = {section.title for section in release.report().sections}
+    assert own < {section.title for section in report.sections}
+    assert "The gate" in report.to_markdown()
+    assert json.loads(json.dumps(result.to_dict()))["schema"] == "cloister.gate/1"
+    assert "worst" not in json.dumps(result.to_dict())
+
+
+def test_the_result_prints_draws_and_writes_itself(tmp_path) -> None:
+    release = anonymized(patients(), cl.LDiversity("illness", l=3))
+    result = gate(release)
+    rows = dict(result.summary())
+    assert rows["decision"] == "nothing that was tried speaks against publishing"
+    assert "linkage" in json.dumps(result.plot().to_dict())
+    result.report(tmp_path / "gate.html")
+    assert "The gate" in (tmp_path / "gate.html").read_text()
+
+
+def test_progress_is_told_in_order() -> None:
+    told = []
+    gate(anonymized(patients()), progress=lambda share, attack: told.append((share, attack)))
+    assert [share for share, _ in told] == sorted(share for share, _ in told)
+    assert told[-1][1] == "linkage"
+
+
+def test_a_policy_has_known_limits_within_their_range() -> None:
+    assert GatePolicy.from_dict({"max_match": 0.1}).to_dict()["max_match"] == 0.1
+    with pytest.raises(ParameterError, match="max_match, max_certain"):
+        GatePolicy.from_dict({"max_matches": 0.1})
+    with pytest.raises(ParameterError, match="max_match"):
+        GatePolicy(max_match=2)
+    with pytest.raises(ParameterTypeError, match="GatePolicy"):
+        gate(patients(), policy={"max_match": 0.1})  # type: ignore[arg-type]
+
+
+def test_what_kind_of_release_it_is_must_be_said_where_it_cannot_be_seen() -> None:
+    with pytest.raises(ParameterError, match='kind="anonymized table"'):
+        gate(patients(), original=patients())
+    with pytest.raises(ParameterError, match="original="):
+        gate(patients(), kind="synthetic table")

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import cloister as cl
+from cloister.cli import app
+from tests.attacks.gating.releases import anonymized, correlated, patients
+
+SCHEMA = """\
+columns:
+  age: {role: quasi, kind: numeric, bounds: [0, 110]}
+  district: {role: quasi, kind: nominal, categories: ["0", "1", "2", "3", "4", "5"]}
+  illness: {role: sensitive, kind: nominal, categories: [asthma, cancer, flu, heart]}
+"""
+ASKED = ["--original", "people.csv", "--schema", "people.yaml"]
+
+
+@pytest.fixture(autouse=True)
+def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with patients, a protected table of them, and a bad one."""
+    monkeypatch.chdir(tmp_path)
+    patients().to_csv("people.csv", index=False)
+    Path("people.yaml").write_text(SCHEMA, encoding="utf-8")
+    anonymized(patients(), cl.LDiversity("illness", l=3)).write("good.csv")
+    anonymized(patients(known_by_place=True)).write("bad.csv")
+    return tmp_path
+
+
+def test_a_good_release_ends_with_0_and_a_bad_one_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["gate", "good.csv", *ASKED]) == 0
+    assert "Nothing that was tried speaks against publishing." in capsys.readouterr().out
+    assert app.run(["gate", "bad.csv", *ASKED, "--report", "gate.html"]) == 1
+    shown = capsys.readouterr().out
+    assert "Do not publish." in shown
+    assert "The report is in gate.html." in shown
+    assert "follows with certainty" in Path("gate.html").read_text(encoding="utf-8")
+
+
+def test_json_is_the_decision_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["gate", "good.csv", *ASKED, "--limit", "max_match=0.01", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == "cloister.gate/1"
+    assert found["publish"] is False
+    assert found["policy"]["max_match"] == 0.01
+
+
+def test_a_synthetic_table_needs_a_control_or_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["gate", "people.csv", *ASKED, "--kind", "synthetic"]
+    assert app.run(asked) == 1
+    assert "give control=" in capsys.readouterr().out.replace("\n", " ")
+    assert app.run([*asked, "--epsilon", "1"]) == 0
+    assert app.run([*asked, "--epsilon", "1", "--delta", "0.5"]) == 1
+
+
+def test_two_tables_are_attacked_together(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = correlated()
+    frame.to_csv("origin.csv", index=False)
+    table = cl.open_table(frame)
+    schema = cl.Schema.infer(table).confirm().with_role("job", "quasi").with_role("age", "quasi")
+    models = [cl.LDiversity("illness", l=2, kind="frequency")]
+    table = table.with_schema(schema.with_role("illness", "sensitive"))
+    cl.anonymize(table, models=models, algorithm="anatomy").write("two.csv")
+    asked = ["two.quasi.csv", "--sensitive-table", "two.sensitive.csv", "--original", "origin.csv"]
+    assert app.run(["gate", *asked, "--kind", "anatomy"]) == 1
+    assert app.run(["gate", *asked]) == 2
+    capsys.readouterr()
+    assert app.run(["attack", "anatomy-em", "two.quasi.csv", "two.sensitive.csv", "--original", "origin.csv"]) == 0
+    assert "verdict" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", ["max_match", "max_match=much", "largest=0.1"])
+def test_a_limit_that_is_none_is_refused(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["gate", "good.csv", *ASKED, "--limit", given]) == 2
+    assert "Fix:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["linkage", "good.csv", *ASKED],
+        ["linkage", "good.csv", "--original", "people.csv", "--quasi", "age, district"],
+        ["homogeneity", "bad.csv", "--quasi", "age,district", "--sensitive", "illness"],
+        ["probabilistic-inference", "bad.csv", *ASKED],
+        ["skewness", "bad.csv", *ASKED],
+        ["singling-out", "people.csv", *ASKED, "--control", "people.csv"],
+        ["linkability", "people.csv", *ASKED],
+        ["inference", "people.csv", *ASKED, "--secret", "illness"],
+        ["closest-rows", "people.csv", *ASKED, "--control", "people.csv"],
+    ],
+    ids=lambda asked: "-".join(part for part in asked if part.isalnum() or "-" in part)[:60],
+)
+def test_every_attack_prints_its_baseline(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["attack", *asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"success", "baseline", "interval", "verdict"} <= set(found)
+
+
+def test_the_report_of_one_attack_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["attack", "homogeneity", "bad.csv", *ASKED, "--report", "attack.md"]
+    assert app.run(asked) == 0
+    assert "Attack: homogeneity" in Path("attack.md").read_text(encoding="utf-8")
+    assert app.run(asked) == 2
+    assert "--force" in capsys.readouterr().err
