@@ -16,6 +16,7 @@ from cloister.hub.domain.column_rules import ColumnRule, Use
 from cloister.hub.domain.policy import Operation
 from cloister.hub.domain.roles import Role
 from cloister.hub.hub import Hub
+from cloister.hub.services.offered import releases
 from cloister.hub.store.models import Result
 from tests.hub.conftest import ClientFor
 from tests.hub.offered.helpers import API, PURPOSE, allow, ask, job_of, user_id, work
@@ -42,8 +43,8 @@ def dataset(hub: Hub, owner: TestClient, ada: TestClient) -> str:
     return made
 
 
-def decide(client: TestClient, job: str, *, approve: bool = True) -> Any:
-    return client.post(f"{API}/jobs/{job}/decision", json={"approve": approve})
+def decide(client: TestClient, job: str, *, approve: bool = True, note: str = "between our institutions only") -> Any:
+    return client.post(f"{API}/jobs/{job}/decision", json={"approve": approve, "note": note})
 
 
 def state(client: TestClient, job: str) -> str:
@@ -357,3 +358,41 @@ def test_the_form_has_rows_for_sensitive_columns(owner: TestClient, dataset: str
     assert 'data-list="diversity"' in page.text
     assert 'value="diagnosis"' in page.text
     assert 'value="patient"' not in page.text
+
+
+def test_the_owner_sees_what_attacks_found_and_nobody_else_does(
+    hub: Hub, owner: TestClient, ada: TestClient, dataset: str
+) -> None:
+    job = made(hub, ada, dataset, k=3)
+    found = owner.get(f"{API}/jobs/{job}/result").json()["owner_only"]["gate"]
+    assert found["schema"] == "cloister.gate/1"
+    assert {item["attack"] for item in found["findings"]} >= {"linkage", "homogeneity of diagnosis"}
+    assert "The gate" in owner.get(f"{API}/jobs/{job}/report").text
+    page = owner.get(f"/jobs/{job}").text
+    assert "What was tried" in page
+    decide(owner, job)
+    assert "gate" not in ada.get(f"{API}/jobs/{job}/result").json()["owner_only"]
+    assert "The gate" not in ada.get(f"/jobs/{job}").text
+
+
+def test_what_the_gate_advises_against_leaves_with_a_reason_only(
+    hub: Hub, owner: TestClient, ada: TestClient, dataset: str
+) -> None:
+    job = made(hub, ada, dataset, k=3)
+    assert owner.get(f"{API}/jobs/{job}/result").json()["owner_only"]["gate"]["publish"] is False
+    for note in ("", "  "):
+        refused = decide(owner, job, note=note)
+        assert refused.status_code == 409
+        assert "write in the note why" in refused.json()["fix"]
+    assert state(owner, job) == "waiting"
+    assert decide(owner, job, approve=False, note="").json()["state"] == "denied"
+
+
+def test_a_release_that_was_not_attacked_does_not_leave(
+    hub: Hub, owner: TestClient, ada: TestClient, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(releases, "gate_of", lambda found: {})
+    job = made(hub, ada, dataset, k=3)
+    refused = decide(owner, job)
+    assert refused.status_code == 409
+    assert "have it made again" in refused.json()["fix"]

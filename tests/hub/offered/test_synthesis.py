@@ -17,6 +17,7 @@ from cloister.hub.domain.policy import Operation
 from cloister.hub.domain.roles import Role
 from cloister.hub.hub import Hub
 from cloister.hub.services import running
+from cloister.hub.services.offered import synthesis
 from cloister.report import Report, Section, Text
 from cloister.synth import quality
 from cloister.synth.saving import synthesizer_of
@@ -141,8 +142,36 @@ def test_a_comparison_that_fails_does_not_lose_what_was_paid_for(
     monkeypatch.setattr(quality, "evaluate", broken)
     job = _made(hub, ada, dataset)
     seen = owner.get(f"{API}/jobs/{job}/result")
-    assert seen.json()["owner_only"] == {"summary_compared": "this could not be done"}
+    assert seen.json()["owner_only"]["summary_compared"] == "this could not be done"
+    assert seen.json()["owner_only"]["gate"]["publish"] is True
     assert "asthma of p7" not in seen.text
+
+
+def test_attacks_that_fail_do_not_lose_what_was_paid_for_and_speak_against_letting_it_out(
+    hub: Hub, owner: TestClient, ada: TestClient, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*release: Any, **how: Any) -> Any:
+        raise ValueError("asthma of p7")
+
+    monkeypatch.setattr(synthesis, "attacked", broken)
+    job = _made(hub, ada, dataset)
+    seen = owner.get(f"{API}/jobs/{job}/result")
+    assert seen.json()["owner_only"]["gate"]["publish"] is False
+    assert "asthma of p7" not in seen.text
+    assert _decide(owner, job).status_code == 409
+
+
+def test_the_owner_sees_what_attacks_found_before_deciding(
+    hub: Hub, owner: TestClient, ada: TestClient, dataset: str
+) -> None:
+    job = _made(hub, ada, dataset)
+    found = owner.get(f"{API}/jobs/{job}/result").json()["owner_only"]["gate"]
+    assert found["publish"] is True
+    assert found["kind"] == "synthetic table"
+    assert "singling out" in {item["attack"] for item in found["findings"]}
+    assert "The gate" in owner.get(f"{API}/jobs/{job}/owner-report").text
+    assert "The gate found nothing against it." in owner.get(f"/jobs/{job}").text
+    assert _decide(owner, job).json()["state"] == "done"
 
 
 def test_a_rejected_table_is_deleted_and_stays_paid(hub: Hub, owner: TestClient, ada: TestClient, dataset: str) -> None:
