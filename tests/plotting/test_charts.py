@@ -19,6 +19,7 @@ from cloister.plotting import (
     histogram_of_samples,
     lines,
     points_with_errors,
+    reliability_diagram,
     small_shares,
 )
 
@@ -50,6 +51,7 @@ GALLERY: dict[str, Callable[[], Figure]] = {
     "small lying shares": lambda: small_shares([LONG, "b"], [0.25, 0.75], [0.5, 0.5], title="Jobs", subtitle="0.25"),
     "small standing shares": lambda: small_shares(range(32), [1 / 32] * 32, [0.0] * 32, title="Ages", ordered=True),
     "small shares alone": lambda: small_shares(["a", "b"], [0.25, 0.75], title="Jobs"),
+    "reliability": lambda: reliability_diagram([0.1, 0.95], [0, 1], [(0, 0.2), (0.8, 1)], [1200, 9], **NAMES),
     "samples": lambda: histogram_of_samples({"a": np.linspace(-1, 1, 99), "b": [0.5, None]}, title="t", x="x"),
 }
 
@@ -307,3 +309,14 @@ def test_grids_can_share_their_colors() -> None:
 
 def test_small_grids_have_no_room_for_numbers() -> None:
     assert len(heatmap(["a"], ["b"], [[1]], side=100, **NAMES).to_dict()["layer"]) == 1
+
+
+def test_reliability_writes_counts_and_refuses_what_is_no_share() -> None:
+    figure = reliability_diagram([0.1, 0.9], [0.2, 1], [(0.1, 0.3), (0.9, 1)], [1200, 9], **NAMES)
+    assert ">1,200<" in figure.to_svg()
+    assert figure.to_table()[1][0] == (0.1, 0.2, 0.1, 0.3, 1200)
+    for claimed, intervals in (([0.1, 1.5], [(0, 1)] * 2), ([0.1, None], [(0, 1)] * 2), ([0.1, 0.9], [(0, 1, 1)] * 2)):
+        with pytest.raises(ParameterError, match="from 0 to 1"):
+            reliability_diagram(claimed, [0.2, 1], intervals, [1, 2], **NAMES)
+    with pytest.raises(ParameterError, match="same length"):
+        reliability_diagram([0.1], [0.2, 1], [(0, 1)], [1], **NAMES)

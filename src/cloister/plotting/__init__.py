@@ -12,6 +12,7 @@ from cloister.plotting.figure import Figure
 from cloister.plotting.grid import heatmap
 from cloister.plotting.lines import lines
 from cloister.plotting.points import points_with_errors
+from cloister.plotting.reliability import reliability_diagram
 from cloister.plotting.samples import histogram_of_samples
 from cloister.plotting.small import small_shares
 
@@ -23,5 +24,6 @@ __all__ = [
     "histogram_of_samples",
     "lines",
     "points_with_errors",
+    "reliability_diagram",
     "small_shares",
 ]

@@ -9,13 +9,15 @@ One in l is a bound for an adversary who looks at one group by itself; learning 
 together over all groups (an EM or deFinetti attack, Kifer 2009) does better.
 
 Rows are chosen, groups numbered and rows ordered at random, from the operating system by default, so that no position
-tells which value a row had.
+tells which value a row had. Values that are equally frequent take turns at random as well, so that their names decide
+nothing. In a fixed order the same values would meet in most groups; on Adult the EM attack then loses 1 to 5 points and
+is still far above one in l.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -30,7 +32,7 @@ from cloister.core.random import RandomSource, RandomState, integers_below, perm
 from cloister.core.validation import check_count
 from cloister.errors import DataError, ParameterError, UnknownColumnError, UnsatisfiableError
 
-__all__ = ["ANATOMY", "AnatomyTables", "anatomize"]
+__all__ = ["ANATOMY", "COUNT", "GROUP", "AnatomyTables", "anatomize", "coded"]
 
 Counts: TypeAlias = NDArray[np.int64]
 GROUP, COUNT = "GroupID", "Count"
@@ -51,12 +53,14 @@ class AnatomyTables:
         sensitive: how often each sensitive value occurs in each group, by group and value.
         attribute: the sensitive column.
         groups: the number of groups.
+        positions: where each row of ``quasi`` was in the custodian's table; never released.
     """
 
     quasi: pa.Table
     sensitive: pa.Table
     attribute: str
     groups: int
+    positions: Counts | None = None
 
     def __repr__(self) -> str:
         return f"AnatomyTables({self.quasi.column_names}, sensitive={self.attribute!r})"
@@ -119,21 +123,23 @@ def anatomize(
         if name in (*quasi, sensitive):
             raise ParameterError(f'A column is named "{name}", as one that is added.', fix="rename the column.")
     source = random_source(random_state)
-    codes, values = _coded(table[sensitive])
+    codes, values = coded(table[sensitive])
     counts = np.bincount(codes, minlength=len(values))
     _check_eligible(counts, wanted, sensitive)
     groups = _grouped(codes, counts, wanted, source)
     number = int(groups.max()) + 1
     groups = permutation(source, number)[groups]
+    order = permutation(source, len(groups))
     return AnatomyTables(
-        quasi=_shuffled(table.select(list(quasi)), groups, source),
+        quasi=table.select(list(quasi)).append_column(GROUP, pa.array(groups)).take(pa.array(order)),
         sensitive=_sensitive(codes, values, groups, sensitive),
         attribute=sensitive,
         groups=number,
+        positions=order,
     )
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[Counts, pa.Array]:
+def coded(column: pa.ChunkedArray) -> tuple[Counts, pa.Array]:
     """Return the code of each row, and the values in order; a missing value is one of them, the last."""
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     order = pc.sort_indices(encoded.dictionary).to_numpy()
@@ -156,7 +162,7 @@ def _check_eligible(counts: Counts, wanted: int, sensitive: str) -> None:
 
 def _grouped(codes: Counts, counts: Counts, wanted: int, source: RandomSource) -> Counts:
     """Return the group of each row."""
-    runs, left = _runs(counts, wanted)
+    runs, left = _runs(counts, wanted, source)
     shuffled = permutation(source, len(codes))
     rows = shuffled[np.argsort(codes[shuffled], kind="stable")]
     buckets = np.repeat(np.array([chosen for chosen, _ in runs]), [length for _, length in runs], axis=0)
@@ -170,23 +176,32 @@ def _grouped(codes: Counts, counts: Counts, wanted: int, source: RandomSource) -
     return groups
 
 
-def _runs(counts: Counts, wanted: int) -> tuple[list[tuple[tuple[int, ...], int]], Counts]:
-    """Return which values the groups take, as runs of equal groups, and how many rows of each value are left over."""
-    heap = [(-int(count), code) for code, count in enumerate(counts) if count]
+def _runs(counts: Counts, wanted: int, source: RandomSource) -> tuple[list[tuple[tuple[int, ...], int]], Counts]:
+    """Return which values the groups take, as runs of equal groups, and how many rows of each value are left over.
+
+    Values that are equally frequent take turns at random, so that no spelling decides which ones go together.
+    """
+    turn = _turns(source)
+    heap = [(-int(count), next(turn), code) for code, count in enumerate(counts) if count]
     heapq.heapify(heap)
     runs = []
     while len(heap) >= wanted:
         chosen = [heapq.heappop(heap) for _ in range(wanted)]
         below = -heap[0][0] if heap else 0
         length = max(-chosen[-1][0] - below, 1)
-        runs.append((tuple(code for _, code in chosen), length))
-        for count, code in chosen:
+        runs.append((tuple(code for _, _, code in chosen), length))
+        for count, _, code in chosen:
             if count + length:
-                heapq.heappush(heap, (count + length, code))
+                heapq.heappush(heap, (count + length, next(turn), code))
     left = np.zeros(len(counts), np.int64)
-    for count, code in heap:
+    for count, _, code in heap:
         left[code] = -count
     return runs, left
+
+
+def _turns(source: RandomSource) -> Iterator[int]:
+    while True:
+        yield from source.words(1024).tolist()
 
 
 def _within(counts: Counts) -> Counts:
@@ -202,11 +217,6 @@ def _place_rest(groups: Counts, codes: Counts, rest: Counts, size: int, source: 
         sizes = np.where(has_value, len(groups), np.bincount(groups[placed], minlength=size))
         fitting = np.flatnonzero(sizes == sizes.min())
         groups[row] = fitting[integers_below(source, len(fitting), 1)[0]]
-
-
-def _shuffled(table: pa.Table, groups: Counts, source: RandomSource) -> pa.Table:
-    order = permutation(source, len(groups))
-    return table.append_column(GROUP, pa.array(groups)).take(pa.array(order))
 
 
 def _sensitive(codes: Counts, values: pa.Array, groups: Counts, name: str) -> pa.Table:

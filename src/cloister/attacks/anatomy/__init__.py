@@ -1,0 +1,1 @@
+"""Attacks on releases in two tables: who has which sensitive value, learned over all groups at once."""

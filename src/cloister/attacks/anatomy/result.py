@@ -1,0 +1,242 @@
+"""What an attack on a release in two tables reports: how often it is right, and whether it knows when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cloister.attacks.anatomy.answers import Answers
+from cloister.attacks.anatomy.lattices import Floats, Indices
+from cloister.attacks.anatomy.probabilities import KINDS
+from cloister.attacks.anatomy.reading import Published
+from cloister.attacks.calibration import Calibration, calibration_of, coverage_of
+from cloister.attacks.confidence import binomial_bounds
+from cloister.attacks.result import AttackResult, percent
+
+if TYPE_CHECKING:
+    from cloister.plotting import Figure
+    from cloister.report import Section
+
+__all__ = ["AnatomyAttackResult", "Run", "scored"]
+
+_WORST = 10
+_SURE = 0.9
+_MITIGATION = (
+    (
+        "publish statistics, a model or synthetic rows under differential privacy instead: where quasi-identifiers and "
+        "sensitive values go together, no release of exact columns and shuffled values withstands this attack"
+    ),
+    "if two tables must be published, generalize or leave out the quasi-identifiers that tell most, and attack again",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One start of the attack.
+
+    Attributes:
+        objective: the logarithm of how probable the start made what is published; the largest one is the answer.
+        success: the share of people it is right about; known to the custodian, never used to choose.
+        iterations: how many steps or sweeps it took.
+        converged: whether it stopped by itself.
+    """
+
+    objective: float
+    success: float
+    iterations: int
+    converged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnatomyAttackResult(AttackResult):
+    """The outcome of an attack on a release in two tables. The baseline is what the release promises.
+
+    Attributes:
+        method: how the attack learns.
+        groups: how many groups there are.
+        sizes: how many people are in the smallest and in the largest group.
+        whole_groups: the share of groups in which everybody's value was found.
+        claim: which kind of probability the attacker claims.
+        scores: for each kind of probability, how well it fits what happened.
+        coverage: by threshold, the share of people for whom the attacker claims as much, and is right.
+        runs: every start; the answer is that of the largest objective.
+        learned_from: the quasi-identifiers that were learned from.
+        guesses: the value that the attacker says each record has, in the custodian's order; custodian only.
+        certainty: the probability that goes with it; custodian only.
+    """
+
+    method: str
+    groups: int
+    sizes: tuple[int, int]
+    whole_groups: float
+    claim: str
+    scores: Mapping[str, Calibration] = field(repr=False)
+    coverage: tuple[tuple[float, float, float | None], ...] = field(repr=False)
+    runs: tuple[Run, ...] = field(repr=False)
+    learned_from: tuple[str, ...]
+    guesses: pa.Array = field(repr=False, compare=False)
+    certainty: Floats = field(repr=False, compare=False)
+
+    @property
+    def calibration(self) -> Calibration:
+        """Return how well the claimed probabilities fit what happened."""
+        return self.scores[self.claim]
+
+    @property
+    def verdict(self) -> str:
+        """Return one sentence or two for a custodian."""
+        if not self.succeeded:
+            return (
+                f"This attack found no more than the release promises: right for {percent(self.success)} of the "
+                f"people, where the release promises {percent(self.baseline)}. Others may find more."
+            )
+        return (
+            f"An attacker who knows only the two published tables is right for {percent(self.success)} of the people, "
+            f"where the release promises {percent(self.baseline)}.{self._remark()}"
+        )
+
+    def _remark(self) -> str:
+        sure = next((line for line in self.coverage if line[0] == _SURE), None)
+        if sure is None or sure[2] is None or not self.succeeded:
+            return ""
+        share, right = percent(sure[1]), percent(sure[2])
+        return f" About {share} of them it is at least {percent(_SURE)} sure, and then right in {right} of cases."
+
+    def comparisons(self) -> dict[str, float]:
+        """Return the success and what a chart or report shows beside it."""
+        control = {} if self.control is None else {"without the groups": self.control}
+        return {"this attack": self.success, "promised": self.baseline, **control}
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        least, most = self.sizes
+        size = f"{least}" if least == most else f"{least} to {most}"
+        found = [run.success for run in self.runs]
+        return (
+            *AttackResult.summary(self),
+            ("groups", f"{self.groups:,} of {size} people; everybody found in {percent(self.whole_groups)} of them"),
+            ("starts", f"{len(found)}; right for {percent(min(found))} to {percent(max(found))}"),
+            (
+                "honesty",
+                f"Brier score {self.calibration.brier:.4f}, {self.calibration.expected_error:.3f} off on average",
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
+        return {
+            **AttackResult.to_dict(self),
+            "method": self.method,
+            "groups": self.groups,
+            "sizes": list(self.sizes),
+            "whole_groups": self.whole_groups,
+            "claim": self.claim,
+            "scores": {kind: found.to_dict() for kind, found in self.scores.items()},
+            "coverage": [list(line) for line in self.coverage],
+            "runs": [[run.objective, run.success, run.iterations, run.converged] for run in self.runs],
+            "learned_from": list(self.learned_from),
+        }
+
+    def reliability(self) -> Figure:
+        """Return a chart of how often claims of each probability were right, with counts and 95% intervals."""
+        from cloister.plotting import reliability_diagram
+
+        bins = self.calibration.bins
+        return reliability_diagram(
+            [found.claimed for found in bins],
+            [found.observed for found in bins],
+            [found.interval for found in bins],
+            [found.count for found in bins],
+            title=f"Does the attacker know when it is right? {self.attack}",
+            x="claimed probability",
+            y="right",
+            subtitle=f"{self.claim} probabilities of {self.trials:,} people, with their number; 95% intervals",
+        )
+
+    def plot_coverage(self) -> Figure:
+        """Return a chart of how many people the attacker decides about, and is right, by how sure it must be."""
+        from cloister.plotting import lines
+
+        series = {
+            "decides": [(threshold, share) for threshold, share, _ in self.coverage],
+            "is right": [(threshold, right) for threshold, _, right in self.coverage if right is not None],
+        }
+        return lines(
+            {name: points for name, points in series.items() if points},
+            title=f"If it only speaks when it is sure: {self.attack}",
+            x="least claimed probability",
+            y="share",
+            subtitle=f"of {self.trials:,} people; right among those it decides about",
+        )
+
+    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
+        """Return what a report says about this attack."""
+        from cloister.attacks.anatomy.reporting import blocks_of
+        from cloister.attacks.reporting import section_of
+
+        return (section_of(self, level=level, further=blocks_of(self)),)
+
+
+def scored(
+    published: Published,
+    truth: Indices,
+    answers: Answers,
+    *,
+    attack: str,
+    method: str,
+    claim: str,
+    runs: tuple[Run, ...],
+    confidence: float,
+) -> AnatomyAttackResult:
+    """Return the result of answers; the truth is used here and nowhere else.
+
+    People of one group are right or wrong together, so the interval takes groups, not people, for independent trials.
+    """
+    puzzle = published.puzzle
+    right = answers.guesses == truth
+    success = float(right.mean())
+    low, high = binomial_bounds(success * puzzle.groups, puzzle.groups, alpha=1 - confidence)
+    wrong = np.bincount(puzzle.group, ~right, minlength=puzzle.groups)
+    claimed = answers.claims[claim]
+    position = np.arange(puzzle.rows) if published.positions is None else published.positions
+    return AnatomyAttackResult(
+        attack=attack,
+        assumption="knows the two published tables, and nobody's value",
+        success=success,
+        baseline=published.promise,
+        interval=(float(low), float(high)),
+        confidence=confidence,
+        trials=puzzle.rows,
+        queries=2,
+        control=float((answers.alone == truth).mean()),
+        mitigation=_MITIGATION,
+        worst=_worst(claimed, right, position),
+        method=method,
+        groups=puzzle.groups,
+        sizes=puzzle.sizes,
+        whole_groups=float((wrong == 0).mean()),
+        claim=claim,
+        scores={kind: calibration_of(answers.claims[kind], right) for kind in KINDS},
+        coverage=coverage_of(claimed, right),
+        runs=runs,
+        learned_from=puzzle.columns,
+        guesses=puzzle.values.take(pa.array(_in_order(answers.guesses, position))),
+        certainty=_in_order(claimed, position),
+    )
+
+
+def _worst(claimed: Floats, right: Any, position: Indices) -> tuple[tuple[int, float], ...]:
+    """Return the records that the attacker is most sure of, and right about."""
+    found = np.flatnonzero(right)
+    order = found[np.lexsort((position[found], -claimed[found]))][:_WORST]
+    return tuple((int(position[row]), float(claimed[row])) for row in order)
+
+
+def _in_order(found: Any, position: Indices) -> Any:
+    ordered = np.empty_like(found)
+    ordered[position] = found
+    return ordered
