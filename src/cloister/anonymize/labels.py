@@ -117,7 +117,7 @@ class _Reader:
         name = text_of(label)
         if name in self._nodes:
             return self._node(*self._nodes[name])
-        if name == ROOT:
+        if name and not name.strip(ROOT):
             return self._of(self._everything, loss=1.0)
         ways = (self._set, self._range, self._interval, self._masked)
         for way in (self._point, *ways) if self._strict else ways:

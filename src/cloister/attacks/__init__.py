@@ -15,6 +15,21 @@ from cloister.attacks.interfaces.averaging import AveragingResult, averaging
 from cloister.attacks.interfaces.differencing import differencing, value_of_newcomer
 from cloister.attacks.interfaces.scoring import InterfaceAttackResult
 from cloister.attacks.result import AttackResult
+from cloister.attacks.tables.background import background_knowledge
+from cloister.attacks.tables.databases import CorrelationResult, IdentificationResult, correlation, identification
+from cloister.attacks.tables.dictionary import DictionaryResult, dictionary, digit_pattern
+from cloister.attacks.tables.disclosure_result import DisclosureResult
+from cloister.attacks.tables.homogeneity import homogeneity, similarity
+from cloister.attacks.tables.inference import probabilistic_inference, skewness
+from cloister.attacks.tables.intersection import IntersectionResult, intersection
+from cloister.attacks.tables.linkage import LinkageResult, linkage
+from cloister.attacks.tables.minimality import MinimalityResult, minimality, posterior_of_groups
+from cloister.attacks.tables.repeated import pram_intersection, republication
+from cloister.attacks.tables.singling_out import SinglingOutResult, singling_out
+from cloister.attacks.tables.sparse_linkage import SparseLinkageResult, sparse_linkage
+from cloister.attacks.tables.table_membership import TableMembershipResult, table_membership
+from cloister.attacks.tables.text_similarity import jaro_winkler
+from cloister.attacks.tables.uniqueness import UniquenessResult, identifying_columns, uniqueness
 
 __all__ = [
     "AnatomyAttackResult",
@@ -22,7 +37,11 @@ __all__ = [
     "AuditResult",
     "AveragingResult",
     "Calibration",
+    "CorrelationResult",
     "Counterexample",
+    "DictionaryResult",
+    "DisclosureResult",
+    "IdentificationResult",
     "InterfaceAttackResult",
     "anatomy_definetti",
     "anatomy_em",
@@ -30,6 +49,36 @@ __all__ = [
     "averaging",
     "calibration_of",
     "coverage_of",
+    "IntersectionResult",
+    "LinkageResult",
+    "MinimalityResult",
+    "SinglingOutResult",
+    "SparseLinkageResult",
+    "TableMembershipResult",
+    "UniquenessResult",
+    "audit_dp",
+    "averaging",
+    "background_knowledge",
+    "correlation",
+    "dictionary",
     "differencing",
+    "digit_pattern",
+    "homogeneity",
+    "identification",
+    "identifying_columns",
+    "intersection",
+    "jaro_winkler",
+    "linkage",
+    "minimality",
+    "posterior_of_groups",
+    "pram_intersection",
+    "probabilistic_inference",
+    "republication",
+    "similarity",
+    "singling_out",
+    "skewness",
+    "sparse_linkage",
+    "table_membership",
+    "uniqueness",
     "value_of_newcomer",
 ]

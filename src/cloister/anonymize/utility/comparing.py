@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +11,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cloister.anonymize.attributes import Attribute
-from cloister.anonymize.cells import Cells, grouped, read_cells
+from cloister.anonymize.cells import Cells, Source, grouped, read_cells
 from cloister.anonymize.comparison import Comparison, Lines, compared
 from cloister.anonymize.regions import Regions
 from cloister.data.schema import Schema
 from cloister.data.table import Table
 from cloister.data.values import text_of
 
-__all__ = ["compare_release", "compare_tables"]
+__all__ = ["compare_release", "compare_tables", "places_among", "region_numbers", "row_codes"]
 
 _MOST_ROWS = 1_000_000
 
@@ -33,7 +34,7 @@ def compare_tables(
     comparison = compared(raw, released, kept)
     if released.total != raw.total or raw.total > _MOST_ROWS:
         return comparison
-    before, after = _row_codes(original, raw), _row_codes(table, released)
+    before, after = row_codes(original, _quasi(raw)), row_codes(table, _quasi(released))
     for place, column in enumerate(comparison.columns):
         if not column.member[after[:, place], before[:, place]].all():
             return comparison
@@ -44,16 +45,21 @@ def compare_tables(
 def compare_release(regions: Regions, released: Cells, kept: NDArray[np.bool_]) -> Comparison:
     """Return a comparison of a release with its original; the partition says which rows became which."""
     partition = regions.partition
-    shown = np.column_stack(
-        [_label_codes(regions.labels(place), attribute) for place, attribute in enumerate(released.attributes)]
-    )
-    numbers = _places(shown, released, kept)
+    numbers = region_numbers(regions, released, kept)
     classes = np.where(partition.groups >= 0, numbers[partition.groups], -1)
     lines = Lines(cells=partition.line_cells, classes=classes, counts=partition.counts)
     result = compared(partition.cells, released, kept, lines=lines, leaves_of=_Behind(regions))
     order = np.empty(partition.size, dtype=np.int64)
     order[numbers] = np.arange(partition.size)
     return replace(result, class_losses=regions.losses[order], class_levels=regions.levels[order].astype(np.int64))
+
+
+def region_numbers(regions: Regions, released: Cells, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the number, among the kept cells of the released table, of each class of a release."""
+    shown = np.column_stack(
+        [_label_codes(regions.labels(place), attribute) for place, attribute in enumerate(released.attributes)]
+    )
+    return places_among(shown, released, kept)
 
 
 class _Behind:
@@ -96,7 +102,7 @@ def _key(label: Any) -> str | None:
     return None if label is None else text_of(label)
 
 
-def _places(wanted: NDArray[np.int32], released: Cells, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+def places_among(wanted: NDArray[np.int32], released: Cells, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the number, among the kept cells, of each combination of codes; -1 for one that is not kept."""
     shape = tuple(len(item.leaves) for item in released.attributes)
     _, _, group = grouped(np.vstack([released.codes, wanted]), shape)
@@ -105,11 +111,11 @@ def _places(wanted: NDArray[np.int32], released: Cells, kept: NDArray[np.bool_])
     return place_of[group[len(released) :]]
 
 
-def _row_codes(table: Table, cells: Cells) -> NDArray[np.int32]:
-    """Return the code of every row in every quasi-identifier, in the order of the rows."""
-    rows = table.to_arrow().select(list(cells.names))
+def row_codes(table: Table, sources: Sequence[Source]) -> NDArray[np.int32]:
+    """Return the code of every row in every counted column, in the order of the rows."""
+    rows = table.to_arrow().select([source.name for source in sources])
     columns = []
-    for source, column in zip(cells.sources, rows.columns, strict=False):
+    for source, column in zip(sources, rows.columns, strict=True):
         coded = column.combine_chunks().dictionary_encode()
         known = {_key(value): int(code) for value, code in zip(source.values, source.codes, strict=True)}
         codes = np.array([known[_key(value)] for value in coded.dictionary.to_pylist()] + [known.get(None, -1)])
@@ -118,10 +124,14 @@ def _row_codes(table: Table, cells: Cells) -> NDArray[np.int32]:
     return np.column_stack(columns)
 
 
+def _quasi(cells: Cells) -> tuple[Source, ...]:
+    return cells.sources[: len(cells.names)]
+
+
 def _lines(
     before: NDArray[np.int32], after: NDArray[np.int32], raw: Cells, released: Cells, kept: NDArray[np.bool_]
 ) -> Lines:
-    cells = _places(before, raw, np.ones(len(raw), dtype=bool))
-    classes = _places(after, released, kept)
+    cells = places_among(before, raw, np.ones(len(raw), dtype=bool))
+    classes = places_among(after, released, kept)
     pairs, counts = np.unique(np.column_stack([cells, classes]), axis=0, return_counts=True)
     return Lines(cells=pairs[:, 0], classes=pairs[:, 1], counts=counts.astype(np.int64))

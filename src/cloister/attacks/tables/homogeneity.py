@@ -1,0 +1,214 @@
+"""Homogeneity and similarity: classes in which all people have the same value, or nearly the same.
+
+Whoever knows a person's class knows the person's value where all members share it, however large the class is
+(Machanavajjhala et al. 2007). Values may also differ and mean the same: three kinds of stomach disease, three low
+salaries (Li, Li and Venkatasubramanian 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from cloister.anonymize.cells import Sensitive
+from cloister.anonymize.models import Histogram
+from cloister.attacks.tables.disclosure_result import DisclosureResult, exposed_rows, one_class
+from cloister.attacks.tables.reading import Published, publish_groups
+from cloister.attacks.tables.scoring import share_of, share_with_interval
+from cloister.core import exact
+from cloister.core.validation import check_count, check_probability
+from cloister.data.values import is_missing, text_of
+from cloister.errors import ParameterError, ParameterTypeError, SchemaError
+
+__all__ = ["homogeneity", "similarity"]
+
+
+def homogeneity(
+    release: Any,
+    *,
+    quasi_identifiers: Sequence[str] | None = None,
+    sensitive: str | None = None,
+    certainty: object = 1,
+    confidence: object = 0.95,
+) -> DisclosureResult:
+    """Return the share of people whose sensitive value their class gives away.
+
+    The control is what classes of the same sizes would give away if values were dealt out to them at random.
+
+    Args:
+        release: a `Release`, an `AnatomyRelease`, or a released table.
+        quasi_identifiers: what the attacker knows, where neither release nor schema says it.
+        sensitive: the column that the attacker wants to learn; the only sensitive one by default.
+        certainty: the share of a class that a value needs to count as given away.
+        confidence: the confidence of the interval.
+
+    >>> import pyarrow as pa
+    >>> rows = pa.table({"zip": ["130**"] * 2 + ["148**"] * 2, "illness": ["flu", "cold", "cancer", "cancer"]})
+    >>> homogeneity(rows, quasi_identifiers=["zip"], sensitive="illness").success
+    0.5
+    """
+    published = publish_groups(release, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
+    column, histogram = published.sensitive(sensitive), published.histogram(sensitive)
+    return _disclosed(
+        published,
+        histogram,
+        column.name,
+        attack="homogeneity",
+        achieved=f"learns the {column.name} of",
+        assumption=f"knows the class of each person by {', '.join(published.quasi)} and reads what its members share",
+        mitigation=("ask for l-diversity or t-closeness of this column, not for k-anonymity alone",),
+        certainty=float(check_probability(certainty, name="certainty")),
+        confidence=confidence,
+    )
+
+
+def similarity(
+    release: Any,
+    *,
+    categories: Any = None,
+    quasi_identifiers: Sequence[str] | None = None,
+    sensitive: str | None = None,
+    certainty: object = 1,
+    confidence: object = 0.95,
+) -> DisclosureResult:
+    """Return the share of people of whom a class gives away what kind of value they have.
+
+    Args:
+        release: a `Release`, an `AnatomyRelease`, or a released table.
+        categories: what counts as similar: a mapping from values to categories; a level of the column's hierarchy; or,
+            for numbers, the edges of intervals, each including its lower end. By default the lowest level of the
+            hierarchy above the values, and for numbers ten equal intervals.
+        quasi_identifiers: what the attacker knows, where neither release nor schema says it.
+        sensitive: the column that the attacker wants to learn; the only sensitive one by default.
+        certainty: the share of a class that a category needs to count as given away.
+        confidence: the confidence of the interval.
+    """
+    published = publish_groups(release, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
+    column = published.sensitive(sensitive)
+    kinds = _kinds(column, categories)
+    return _disclosed(
+        published,
+        _merged(published.histogram(sensitive), kinds),
+        column.name,
+        attack="similarity",
+        achieved=f"learns the kind of {column.name} of",
+        assumption="knows each person's class and asks what kind of value its members share",
+        mitigation=(
+            "ask for t-closeness with a hierarchical or ordered distance",
+            "count diversity over categories rather than values",
+        ),
+        certainty=float(check_probability(certainty, name="certainty")),
+        confidence=confidence,
+    )
+
+
+def _disclosed(
+    published: Published,
+    histogram: Histogram,
+    name: str,
+    *,
+    attack: str,
+    achieved: str,
+    assumption: str,
+    mitigation: tuple[str, ...],
+    certainty: float,
+    confidence: object,
+) -> DisclosureResult:
+    posterior = histogram.largest / histogram.sizes
+    given = posterior >= certainty - 1e-12
+    prior = float(one_class(histogram).largest[0] / histogram.sizes.sum())
+    return DisclosureResult(
+        attack=attack,
+        assumption=assumption,
+        baseline=float(prior >= certainty - 1e-12),
+        queries=int(histogram.sizes.sum()),
+        control=_by_chance(histogram) if certainty >= 1 else None,
+        mitigation=mitigation,
+        worst=exposed_rows(published, np.where(given, posterior, 0.0)),
+        column=name,
+        achieved=achieved,
+        largest_posterior=float(posterior.max()),
+        prior=prior,
+        classes=len(histogram.sizes),
+        disclosed_classes=int(given.sum()),
+        facts=(("mean belief", share_of(float(histogram.largest.sum()), int(histogram.sizes.sum()))),),
+        **share_with_interval(float(histogram.sizes[given].sum()), int(histogram.sizes.sum()), confidence=confidence),
+    )
+
+
+def _by_chance(histogram: Histogram) -> float:
+    """Return the expected share of people in classes of one value, if values were dealt out at random."""
+    sizes, rows = np.unique(histogram.sizes, return_counts=True)
+    counts = histogram.overall[histogram.overall > 0].astype(np.float64)
+    total = float(histogram.sizes.sum())
+    chance = np.array([_all_same(counts, float(size), total) for size in sizes])
+    return float((chance * sizes * rows).sum() / total)
+
+
+def _all_same(counts: NDArray[np.float64], size: float, total: float) -> float:
+    """Return the chance that as many rows, drawn without replacement, have one value."""
+    enough = counts[counts >= size]
+    return float(np.exp(_log_choose(enough, size) - _log_choose(np.array([total]), size)).sum())
+
+
+def _log_choose(above: NDArray[np.float64], below: float) -> NDArray[np.float64]:
+    return np.asarray(special.gammaln(above + 1) - special.gammaln(below + 1) - special.gammaln(above - below + 1))
+
+
+def _merged(histogram: Histogram, kinds: NDArray[np.int64]) -> Histogram:
+    """Return the counts of categories instead of values."""
+    width = int(kinds.max()) + 1
+    keys = histogram.classes * width + kinds[histogram.values]
+    found, inverse = np.unique(keys, return_inverse=True)
+    counts = np.bincount(inverse.reshape(-1), weights=histogram.counts).astype(np.int64)
+    overall = np.bincount(kinds, weights=histogram.overall, minlength=width).astype(np.int64)
+    return Histogram(
+        classes=found // width, values=found % width, counts=counts, sizes=histogram.sizes, overall=overall
+    )
+
+
+def _kinds(column: Sensitive, categories: Any) -> NDArray[np.int64]:
+    """Return the category of each value."""
+    if isinstance(categories, Mapping):
+        return _mapped(column, categories)
+    is_level = isinstance(categories, int) and not isinstance(categories, bool)
+    if is_level or (categories is None and column.attribute.has_hierarchy):
+        level = check_count(1 if categories is None else categories, name="the level", at_least=0)
+        if not column.attribute.has_hierarchy or level > column.attribute.height:
+            raise SchemaError(
+                f'"{column.name}" has no hierarchy with such a level.',
+                fix=f'give one: schema.with_hierarchy("{column.name}", ...), or categories={{value: category}}.',
+            )
+        return column.attribute.ancestors[level].astype(np.int64)
+    return _intervals(column, categories)
+
+
+def _mapped(column: Sensitive, categories: Mapping[Any, Any]) -> NDArray[np.int64]:
+    told = {text_of(value): str(category) for value, category in categories.items()}
+    if any(not is_missing(value) and text_of(value) not in told for value in column.values):
+        raise ParameterError(
+            f'categories leaves values of "{column.name}" out.', fix="map every value of the column to a category."
+        )
+    names = ["" if is_missing(value) else told[text_of(value)] for value in column.values]
+    return np.unique(np.array(names), return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _intervals(column: Sensitive, edges: Any) -> NDArray[np.int64]:
+    numbers = column.attribute.positions
+    if numbers is None or not column.attribute.is_numeric:
+        raise SchemaError(
+            f'"{column.name}" has neither a hierarchy nor numbers, so nothing says which values are similar.',
+            fix="give categories={value: category}.",
+        )
+    if edges is None:
+        low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+        cuts = np.linspace(low, high, 11)[1:-1]
+    elif isinstance(edges, str) or not isinstance(edges, Sequence | np.ndarray) or not len(edges):
+        raise ParameterTypeError("categories is no mapping, level or list of edges.", fix="write categories=[0, 10].")
+    else:
+        cuts = np.sort([float(exact.number(edge, name="each edge")) for edge in edges])
+    return np.where(np.isnan(numbers), len(cuts) + 1, np.searchsorted(cuts, numbers, side="right")).astype(np.int64)

@@ -1,0 +1,286 @@
+"""Intersection: two releases of the same people, each safe by itself, that give them away together.
+
+A person fits some classes of each release. The person's value is among the values of these classes in every release,
+and the person's row, where rows can be told to be the same, is in all of them (Ganta, Kasiviswanathan and Smith 2008).
+Nothing that one release promises holds for two.
+
+Randomized columns intersect too: where PRAM never releases a value as some other one (a zero in its matrix), each
+release rules values out. Its epsilon is infinite. And two releases that differ by known newcomers can be subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.anonymize.models import Histogram
+from cloister.anonymize.release import Release
+from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.tables.fitting import Fitting, coded_column, fit_people, known_columns, people_of
+from cloister.attacks.tables.reading import Published, opened, publish
+from cloister.attacks.tables.scoring import most_exposed, share_of, share_with_interval
+from cloister.data.table import Table
+from cloister.data.values import is_missing, text_of
+from cloister.errors import DataError, ParameterError, ParameterTypeError, SchemaError, UnknownColumnError
+
+__all__ = ["IntersectionResult", "intersection", "intersection_result"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntersectionResult(AttackResult):
+    """The outcome of an intersection. The baseline is the best single release.
+
+    Attributes:
+        candidates: (mean, smallest) number of candidates after the first release, the first two, and so on.
+        resolved: the share of people with one candidate left, likewise.
+        counted: what candidates are: rows or values.
+        contradicted: how many people have no candidate left: they were not in all of the releases.
+    """
+
+    candidates: tuple[tuple[float, int], ...]
+    resolved: tuple[float, ...]
+    counted: str
+    contradicted: int = field(default=0)
+
+    @property
+    def verdict(self) -> str:
+        """Return a few sentences for a custodian."""
+        shares = f"{percent(self.success)} of the people are left with one {self.counted}"
+        alone = f"the best single release leaves {percent(self.baseline)}"
+        if self.succeeded:
+            return f"Together the releases give people away: {shares}; {alone}."
+        return f"This attack found no more than a single release: {shares}; {alone}. Others may find more."
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        rows = [
+            (f"{self.counted}s left after {place + 1}", f"{mean:.4g} on average, {least:,} at least")
+            for place, (mean, least) in enumerate(self.candidates)
+        ]
+        return (*AttackResult.summary(self), *rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
+        return {
+            **AttackResult.to_dict(self),
+            "candidates": [{"mean": mean, "least": least} for mean, least in self.candidates],
+            "resolved": list(self.resolved),
+            "counted": self.counted,
+            "contradicted": self.contradicted,
+        }
+
+
+def intersection(
+    releases: Sequence[Any],
+    people: Any = None,
+    *,
+    quasi_identifiers: Sequence[str] | None = None,
+    sensitive: str | None = None,
+    record: str | None = None,
+    truth: Any = None,
+    confidence: object = 0.95,
+) -> IntersectionResult:
+    """Return the share of people about whom releases together leave one candidate only.
+
+    Args:
+        releases: two or more releases, or released tables, that the people are in.
+        people: whom the attacker knows, with quasi-identifiers; the original of the first release by default.
+        quasi_identifiers: what can be known, for tables without a schema; each release uses those that it has.
+        sensitive: the column that the attacker wants to learn; the only sensitive one by default.
+        record: a column that names rows in all releases, such as a pseudonym: rows are then intersected, not values.
+        truth: the people's sensitive values, for scoring only: one that is left but wrong is no success. Known where
+            the people are the original.
+        confidence: the confidence of the interval.
+
+    >>> import pyarrow as pa
+    >>> first = pa.table({"ward": ["A"] * 3, "illness": ["flu", "cancer", "HIV"]})
+    >>> second = pa.table({"city": ["B"] * 3, "illness": ["HIV", "ulcer", "hepatitis"]})
+    >>> patient = pa.table({"ward": ["A"], "city": ["B"]})
+    >>> result = intersection([first, second], patient, quasi_identifiers=["ward", "city"], sensitive="illness")
+    >>> result.success, result.candidates
+    (1.0, ((3.0, 3), (1.0, 1)))
+    """
+    if not isinstance(releases, list | tuple) or len(releases) < 2:
+        raise ParameterTypeError(
+            "An intersection needs two releases or more.", fix="give intersection([first, second])."
+        )
+    published = [_published(release, quasi_identifiers, sensitive, record) for release in releases]
+    known, told = _people(published[0], people, sensitive, truth)
+    fittings = [fit_people(item, people_of(known, known_columns(item, known, None))) for item in published]
+    if record is None:
+        return _of_values(published, fittings, sensitive, told, confidence)
+    return _of_records(published, fittings, record, confidence)
+
+
+def intersection_result(
+    counts: NDArray[np.int64],
+    right: NDArray[np.bool_],
+    singles: Sequence[NDArray[np.int64]],
+    *,
+    confidence: object,
+    **words: Any,
+) -> IntersectionResult:
+    """Return the result of an intersection.
+
+    Args:
+        counts: how many candidates each person (column) has left after each release (row).
+        right: whether the last candidate, if there is one only, is the right one.
+        singles: how many candidates each release leaves each person by itself.
+        confidence: the confidence of the interval.
+        words: the name of the attack, what is assumed, what is counted and what helps.
+    """
+    last = counts[-1]
+    solved = (last == 1) & right
+    trials = counts.shape[1]
+    return IntersectionResult(
+        baseline=max(share_of(float((single == 1).sum()), trials) for single in singles),
+        queries=len(counts),
+        worst=most_exposed(solved.astype(np.float64)),
+        candidates=tuple((float(row.mean()), int(row.min())) for row in counts),
+        resolved=tuple(share_of(float((row == 1).sum()), trials) for row in counts),
+        contradicted=int((last == 0).sum()),
+        **words,
+        **share_with_interval(float(solved.sum()), trials, confidence=confidence),
+    )
+
+
+def _of_values(
+    published: Sequence[Published],
+    fittings: Sequence[Fitting],
+    sensitive: str | None,
+    told: list[str | None] | None,
+    confidence: object,
+) -> IntersectionResult:
+    names = sorted({name for item in published for name in _value_names(item, sensitive)})
+    place = {name: number for number, name in enumerate(names)}
+    left = np.ones((len(fittings[0].people), len(names)), dtype=bool)
+    counts, singles = [], []
+    for item, fitting in zip(published, fittings, strict=True):
+        codes = np.array([place[name] for name in _value_names(item, sensitive)])
+        possible = _possible(fitting, item.histogram(sensitive), codes, len(names))
+        singles.append(possible.sum(axis=1))
+        left &= possible
+        counts.append(left.sum(axis=1))
+    right = np.ones(len(left), dtype=bool)
+    if told is not None:
+        own = np.array([place.get("" if value is None else value, -1) for value in told])
+        right = (own >= 0) & left[np.arange(len(left)), np.maximum(own, 0)]
+    return intersection_result(
+        np.array(counts),
+        right,
+        singles,
+        confidence=confidence,
+        attack="intersection of releases",
+        assumption=f"knows people in {len(published)} releases, and that their value is the same in each",
+        counted="value",
+        mitigation=(
+            "release a dataset once; a later release must take the earlier ones into account",
+            "where releases must repeat, use differential privacy under one budget",
+        ),
+    )
+
+
+def _of_records(
+    published: Sequence[Published], fittings: Sequence[Fitting], record: str, confidence: object
+) -> IntersectionResult:
+    """Intersect rows: those of equal names are in one combination of classes, which is counted once."""
+    classes = _joint_classes(published, record)
+    joint, sizes = np.unique(classes, axis=0, return_counts=True)
+    present = joint >= 0
+    people = len(fittings[0].people)
+    counts = np.zeros((len(published), people), dtype=np.int64)
+    singles = [np.zeros(people, dtype=np.int64) for _ in published]
+    for start in range(0, people, 1024):
+        block = np.arange(start, min(start + 1024, people))
+        left = np.ones((len(block), len(joint)), dtype=bool)
+        for number, fitting in enumerate(fittings):
+            mask = np.concatenate([found for _, found in fitting.masks(fitting.people.kinds[block])])
+            mask[~mask.any(axis=1)] = True
+            fits = mask[:, np.maximum(joint[:, number], 0)] & present[:, number]
+            singles[number][block] = fits @ sizes
+            left &= fits
+            counts[number, block] = left @ sizes
+    return intersection_result(
+        counts,
+        np.ones(people, dtype=bool),
+        singles,
+        confidence=confidence,
+        attack="intersection of releases",
+        assumption=f"knows people in {len(published)} releases, in which rows of the same person bear the same name",
+        counted="row",
+        mitigation=("give rows other pseudonyms in each release", "release a dataset once"),
+    )
+
+
+def _possible(fitting: Fitting, histogram: Histogram, codes: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
+    """Return which values (columns) each person (row) can have by one release; any, if it shows nobody like them."""
+    present = np.zeros((len(histogram.sizes), width), dtype=np.float32)
+    present[histogram.classes, codes[histogram.values]] = 1
+    found = np.zeros((len(fitting.people.codes), width), dtype=bool)
+    for block, mask in fitting.masks():
+        found[block] = mask.astype(np.float32) @ present > 0
+    found[~found.any(axis=1)] = True
+    return found[fitting.people.kinds]
+
+
+def _joint_classes(published: Sequence[Published], record: str) -> NDArray[np.int64]:
+    """Return the class of each named row (line) in each release (column), -1 where it is not in it."""
+    named: dict[Any, int] = {}
+    columns = []
+    for item in published:
+        coded = coded_column(item.table.to_arrow()[record])
+        if len(coded.values) < len(coded.codes) or (coded.codes < 0).any():
+            raise DataError(
+                f'"{record}" does not name each row once.', fix="give a column that does, or leave record out."
+            )
+        places = np.array([named.setdefault(text_of(value), len(named)) for value in coded.values])
+        columns.append((places[coded.codes], _released_classes(item)))
+    classes = np.full((len(named), len(columns)), -1, dtype=np.int64)
+    for number, (places, groups) in enumerate(columns):
+        classes[places, number] = groups
+    return classes
+
+
+def _released_classes(item: Published) -> NDArray[np.int64]:
+    """Return the class of each released row."""
+    return Published(table=item.table, schema=item.schema, cells=item.cells, kept=item.kept).row_classes
+
+
+def _published(release: Any, quasi: Sequence[str] | None, sensitive: str | None, record: str | None) -> Published:
+    if isinstance(release, Release):
+        found = publish(release, sensitive=sensitive)
+    else:
+        table = opened(release)
+        there = None if quasi is None else [name for name in quasi if name in table.columns]
+        if there is not None and not there:
+            raise SchemaError("A release has none of the quasi-identifiers.", fix="name columns that it has.")
+        found = publish(table, quasi_identifiers=there, sensitive=sensitive)
+    if record is None:
+        found.sensitive(sensitive)
+    elif record not in found.table.columns:
+        raise UnknownColumnError(record, found.table.columns)
+    return found
+
+
+def _people(first: Published, people: Any, sensitive: str | None, truth: Any) -> tuple[Table, list[str | None] | None]:
+    if people is None and first.release is None:
+        raise ParameterError("Nothing says whom the attacker knows.", fix="give a table of people.")
+    if people is not None:
+        table = opened(people)
+        values = None if truth is None else list(truth)
+    else:
+        table = first.release.original_with_roles if first.release is not None else first.table
+        name = sensitive or (first.cells.sensitive[0].name if first.cells.sensitive else None)
+        values = None if name is None else table.to_arrow()[name].to_pylist()
+    told = None if values is None else [None if is_missing(value) else text_of(value) for value in values]
+    if told is not None and len(told) != table.count():
+        raise DataError("truth and the people differ in length.", fix="give one value per person.")
+    return table, told
+
+
+def _value_names(item: Published, sensitive: str | None) -> list[str]:
+    return ["" if is_missing(value) else text_of(value) for value in item.sensitive(sensitive).values]
