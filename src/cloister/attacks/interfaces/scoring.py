@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cloister.attacks.confidence import Floats, binomial_interval
-from cloister.attacks.interfaces.asking import Interface
+from cloister.attacks.interfaces.asking import Asked
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
 from cloister.errors import ParameterError
@@ -113,7 +113,7 @@ class Knowledge:
         ends = np.searchsorted(ordered, ordered + 2 * self.tolerance, side="left")
         return float((ends - np.arange(len(ordered))).max()) / len(ordered)
 
-    def score(self, estimates: Floats, asked: Sequence[Interface], *, confidence: object) -> dict[str, Any]:
+    def score(self, estimates: Floats, asked: Sequence[Asked], *, confidence: object) -> dict[str, Any]:
         """Return the fields that every attack on an interface reports."""
         level = float(validation.check_confidence(confidence))
         final = self.sharpen(estimates)
