@@ -8,6 +8,11 @@ from __future__ import annotations
 from cloister.attacks.auditing.audit import audit_dp
 from cloister.attacks.auditing.audit_result import AuditResult
 from cloister.attacks.auditing.exact_check import Counterexample
+from cloister.attacks.encryption.frequency_analysis import frequency_analysis
+from cloister.attacks.encryption.order_analysis import cumulative_attack, sorting_attack
+from cloister.attacks.encryption.result import EncryptionAttackResult
+from cloister.attacks.graphs.node_identification import NodeIdentificationResult, node_identification
+from cloister.attacks.graphs.trajectory_uniqueness import TrajectoryUniquenessResult, trajectory_uniqueness
 from cloister.attacks.interfaces.averaging import AveragingResult, averaging
 from cloister.attacks.interfaces.census_reconstruction import (
     CensusReconstructionResult,
@@ -30,20 +35,28 @@ __all__ = [
     "CensusReconstructionResult",
     "CompromisedRecordsResult",
     "Counterexample",
+    "EncryptionAttackResult",
     "InterfaceAttackResult",
     "ModelDifferenceResult",
+    "NodeIdentificationResult",
     "Published",
     "ReconstructionResult",
+    "TrajectoryUniquenessResult",
     "audit_dp",
     "averaging",
     "census_reconstruction",
     "compromised_records",
+    "cumulative_attack",
     "differencing",
     "extremes",
     "extremes_by_counting",
+    "frequency_analysis",
     "individual_tracker",
     "model_difference",
+    "node_identification",
     "reconstruction",
+    "sorting_attack",
     "tracker",
+    "trajectory_uniqueness",
     "value_of_newcomer",
 ]

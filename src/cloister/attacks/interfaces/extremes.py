@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cloister.attacks.interfaces.asking import Interface, Refusal
-from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge
+from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge, Numbers
 from cloister.core import validation
 from cloister.errors import BudgetExceededError
 
@@ -29,7 +29,7 @@ def extremes(
     ask: Callable[[Any], Any],
     *,
     questions: Sequence[Any],
-    truth: Sequence[object],
+    truth: Numbers,
     tolerance: object = 0.5,
     bounds: object = None,
     guess: Guess = None,
@@ -69,7 +69,7 @@ def extremes_by_counting(
     ask: Callable[[Any], Any],
     *,
     questions: Sequence[Any],
-    truth: Sequence[object],
+    truth: Numbers,
     bounds: object,
     tolerance: object = 0.5,
     steps: int | None = None,

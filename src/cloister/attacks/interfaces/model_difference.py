@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cloister.attacks.confidence import Floats
 from cloister.attacks.interfaces.asking import Refusal
-from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge
+from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge, Numbers
 from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError
 
 __all__ = ["ModelDifferenceResult", "model_difference"]
@@ -56,7 +56,7 @@ def model_difference(
     fit: Callable[[NDArray[np.int64]], Any],
     *,
     features: Any,
-    truth: Sequence[object],
+    truth: Numbers,
     targets: Sequence[int] | None = None,
     tolerance: object = 0.5,
     bounds: object = None,

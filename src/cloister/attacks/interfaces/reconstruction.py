@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cloister.attacks.confidence import Floats
 from cloister.attacks.interfaces.asking import Interface, Refusal
 from cloister.attacks.interfaces.linear_solving import METHODS
-from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge
+from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge, Numbers
 from cloister.core import exact, random, validation
 from cloister.errors import BudgetExceededError, ParameterError
 
@@ -59,7 +59,7 @@ class ReconstructionResult(InterfaceAttackResult):
 def reconstruction(
     ask: Callable[[Any], Any],
     *,
-    truth: Sequence[object],
+    truth: Numbers,
     queries: int | None = None,
     members: Any = None,
     questions: Sequence[Any] | None = None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.interfaces.asking import Asked
@@ -16,6 +17,7 @@ from cloister.errors import ParameterError
 
 __all__ = ["InterfaceAttackResult", "Knowledge"]
 
+Numbers: TypeAlias = "Sequence[object] | NDArray[Any]"
 Guess: TypeAlias = "object | Sequence[object] | None"
 
 
@@ -65,7 +67,7 @@ class Knowledge:
     @classmethod
     def of(
         cls,
-        truth: Sequence[object],
+        truth: Numbers,
         *,
         targets: int,
         tolerance: object,
@@ -132,7 +134,7 @@ class Knowledge:
         }
 
 
-def _numbers(values: Sequence[object], *, name: str) -> Floats:
+def _numbers(values: Numbers, *, name: str) -> Floats:
     return np.array([float(exact.number(value, name=f"each of {name}")) for value in values], dtype=np.float64)
 
 

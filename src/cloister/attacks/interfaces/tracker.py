@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cloister.attacks.interfaces.asking import Interface, Refusal
-from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge
+from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge, Numbers
 from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError
 
 __all__ = ["individual_tracker", "tracker"]
@@ -31,7 +31,7 @@ def tracker(
     *,
     targets: Sequence[str],
     through: str | Sequence[str],
-    truth: Sequence[object],
+    truth: Numbers,
     tolerance: object = 0.5,
     choices: Sequence[object] | None = None,
     bounds: object = None,
@@ -76,7 +76,7 @@ def individual_tracker(
     ask: Callable[[str], Any],
     *,
     targets: Sequence[tuple[str, str]],
-    truth: Sequence[object],
+    truth: Numbers,
     tolerance: object = 0.5,
     choices: Sequence[object] | None = None,
     bounds: object = None,
