@@ -11,9 +11,24 @@ from cloister.attacks.auditing.audit import audit_dp
 from cloister.attacks.auditing.audit_result import AuditResult
 from cloister.attacks.auditing.exact_check import Counterexample
 from cloister.attacks.calibration import Calibration, calibration_of, coverage_of
+from cloister.attacks.encryption.frequency_analysis import frequency_analysis
+from cloister.attacks.encryption.order_analysis import cumulative_attack, sorting_attack
+from cloister.attacks.encryption.result import EncryptionAttackResult
+from cloister.attacks.graphs.node_identification import NodeIdentificationResult, node_identification
+from cloister.attacks.graphs.trajectory_uniqueness import TrajectoryUniquenessResult, trajectory_uniqueness
 from cloister.attacks.interfaces.averaging import AveragingResult, averaging
+from cloister.attacks.interfaces.census_reconstruction import (
+    CensusReconstructionResult,
+    Published,
+    census_reconstruction,
+)
+from cloister.attacks.interfaces.compromised_records import CompromisedRecordsResult, compromised_records
 from cloister.attacks.interfaces.differencing import differencing, value_of_newcomer
+from cloister.attacks.interfaces.extremes import extremes, extremes_by_counting
+from cloister.attacks.interfaces.model_difference import ModelDifferenceResult, model_difference
+from cloister.attacks.interfaces.reconstruction import ReconstructionResult, reconstruction
 from cloister.attacks.interfaces.scoring import InterfaceAttackResult
+from cloister.attacks.interfaces.tracker import individual_tracker, tracker
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables.background import background_knowledge
 from cloister.attacks.tables.databases import CorrelationResult, IdentificationResult, correlation, identification
@@ -80,5 +95,31 @@ __all__ = [
     "sparse_linkage",
     "table_membership",
     "uniqueness",
+    "CensusReconstructionResult",
+    "CompromisedRecordsResult",
+    "Counterexample",
+    "EncryptionAttackResult",
+    "InterfaceAttackResult",
+    "ModelDifferenceResult",
+    "NodeIdentificationResult",
+    "Published",
+    "ReconstructionResult",
+    "TrajectoryUniquenessResult",
+    "audit_dp",
+    "averaging",
+    "census_reconstruction",
+    "compromised_records",
+    "cumulative_attack",
+    "differencing",
+    "extremes",
+    "extremes_by_counting",
+    "frequency_analysis",
+    "individual_tracker",
+    "model_difference",
+    "node_identification",
+    "reconstruction",
+    "sorting_attack",
+    "tracker",
+    "trajectory_uniqueness",
     "value_of_newcomer",
 ]

@@ -16,7 +16,7 @@ import numpy as np
 
 from cloister.attacks.confidence import Floats
 from cloister.attacks.interfaces.asking import Interface, Refusal
-from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge
+from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge, Numbers
 from cloister.core import validation
 from cloister.errors import BudgetExceededError
 
@@ -81,7 +81,7 @@ def averaging(
     ask: Callable[[Any], Any],
     *,
     questions: Sequence[Any],
-    truth: Sequence[object],
+    truth: Numbers,
     repeats: int = 100,
     tolerance: object = 0.5,
     guess: Guess = None,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cloister.attacks.interfaces.asking import Interface, Refusal
-from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge
+from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge, Numbers
 from cloister.errors import BudgetExceededError
 
 __all__ = ["differencing", "value_of_newcomer"]
@@ -34,7 +34,7 @@ def differencing(
     ask: Callable[[Any], Any],
     *,
     questions: Sequence[tuple[Any, Any]],
-    truth: Sequence[object],
+    truth: Numbers,
     count: Callable[[Any], Any] | None = None,
     tolerance: object = 0.5,
     choices: Sequence[object] | None = None,

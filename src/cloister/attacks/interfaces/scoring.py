@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.attacks.confidence import Floats, binomial_interval
-from cloister.attacks.interfaces.asking import Interface
+from cloister.attacks.interfaces.asking import Asked
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
 from cloister.errors import ParameterError
 
 __all__ = ["InterfaceAttackResult", "Knowledge"]
 
+Numbers: TypeAlias = "Sequence[object] | NDArray[Any]"
 Guess: TypeAlias = "object | Sequence[object] | None"
 
 
@@ -65,7 +67,7 @@ class Knowledge:
     @classmethod
     def of(
         cls,
-        truth: Sequence[object],
+        truth: Numbers,
         *,
         targets: int,
         tolerance: object,
@@ -113,7 +115,7 @@ class Knowledge:
         ends = np.searchsorted(ordered, ordered + 2 * self.tolerance, side="left")
         return float((ends - np.arange(len(ordered))).max()) / len(ordered)
 
-    def score(self, estimates: Floats, asked: Sequence[Interface], *, confidence: object) -> dict[str, Any]:
+    def score(self, estimates: Floats, asked: Sequence[Asked], *, confidence: object) -> dict[str, Any]:
         """Return the fields that every attack on an interface reports."""
         level = float(validation.check_confidence(confidence))
         final = self.sharpen(estimates)
@@ -132,7 +134,7 @@ class Knowledge:
         }
 
 
-def _numbers(values: Sequence[object], *, name: str) -> Floats:
+def _numbers(values: Numbers, *, name: str) -> Floats:
     return np.array([float(exact.number(value, name=f"each of {name}")) for value in values], dtype=np.float64)
 
 

@@ -1,0 +1,1 @@
+"""Attacks on encrypted columns: what equality, order and sizes give away without any key."""

@@ -1,0 +1,150 @@
+"""Compromised records: whose value follows, by adding and subtracting, from the sums that were answered.
+
+Each answered sum is one row of a matrix that says who was in it, and with what weight. A record is compromised when its
+unit vector is a combination of the rows: then some weighted total of the answers *is* its value. The test is exact,
+in rational numbers, and looks at no value, so that an owner can run it on a log of questions alone.
+
+It knows sums only. Where little is possible about a value, such as yes or no, far fewer sums give it away: see
+`cloister.attacks.interfaces.reconstruction`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.attacks.interfaces.rational_span import unit_vectors
+from cloister.attacks.result import AttackResult
+from cloister.core import exact, validation
+from cloister.errors import ParameterError, ParameterTypeError
+
+__all__ = ["CompromisedRecordsResult", "compromised_records"]
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompromisedRecordsResult(AttackResult):
+    """The outcome of an audit of answered sums; exact, so that its interval has no width.
+
+    Attributes:
+        rank: how many of the answered sums are independent; the values of all follow when it is the number of records.
+        compromised: the positions of the records whose value follows; custodian only.
+    """
+
+    rank: int
+    compromised: tuple[int, ...] = field(repr=False)
+
+    @property
+    def verdict(self) -> str:
+        """Return one sentence for a custodian."""
+        asked = f"from {self.queries:,} sums, {self.rank:,} of them independent"
+        if not self.compromised:
+            return (
+                f"No record's value follows {asked}, by adding and subtracting. Whoever knows some of the values, or "
+                "what is possible, may still find more."
+            )
+        many = len(self.compromised)
+        whose = "the value of 1 record follows" if many == 1 else f"the values of {many:,} records follow"
+        return f"The answers give people away: {whose} {asked}, of {self.trials:,} records."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values that start with a version marker; never who is compromised."""
+        return {**AttackResult.to_dict(self), "rank": self.rank, "compromised": len(self.compromised)}
+
+
+def compromised_records(queries: Any, *, records: int | None = None) -> CompromisedRecordsResult:
+    """Return how many records are given away by sums that were answered exactly.
+
+    Args:
+        queries: one row for each answered sum, with the weight of each record in it: 1 if it was counted, 0 if not.
+            With ``records``, the positions of the records in each sum instead.
+        records: how many records there are, where positions are given.
+
+    >>> print(compromised_records([[0, 1, 2, 3], [0, 1, 2], [1, 2]], records=4).verdict)
+    The answers give people away: the values of 2 records follow from 3 sums, 3 of them independent, of 4 records.
+    """
+    matrix = _whole_numbers(queries) if records is None else _from_positions(queries, records)
+    columns = list(map(tuple, matrix.T.tolist()))
+    together = Counter(columns)
+    places, rank = unit_vectors(np.array(list(together), dtype=object).T)
+    known = {column for place, column in enumerate(together) if place in set(places.tolist())}
+    found = [place for place, column in enumerate(columns) if column in known and together[column] == 1]
+    share = len(found) / matrix.shape[1]
+    return CompromisedRecordsResult(
+        attack="linear system of answered sums",
+        assumption="has exact sums over known sets of records, and adds and subtracts them",
+        success=share,
+        baseline=0.0,
+        interval=(share, share),
+        confidence=1.0,
+        trials=matrix.shape[1],
+        queries=len(matrix),
+        mitigation=(
+            "refuse sums that complete a combination, as an audited table does",
+            "answer with noise under one budget for all questions",
+        ),
+        rank=rank,
+        compromised=tuple(found),
+        worst=tuple((place, 1.0) for place in found[:_SHOWN]),
+    )
+
+
+def _whole_numbers(queries: Any) -> NDArray[Any]:
+    """Return the weights scaled to whole numbers, row by row."""
+    rows = [list(row) for row in _rows(queries)]
+    if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
+        raise ParameterError(
+            "The queries are no table with a row for each sum and a column for each record.",
+            fix="give weights, such as 0 and 1, of equally many records in every sum.",
+        )
+    return np.array([_scaled(row) for row in rows], dtype=object)
+
+
+def _scaled(row: Sequence[object]) -> list[int]:
+    weights = [_weight(weight) for weight in row]
+    common = math.lcm(*(weight.denominator for weight in weights))
+    return [int(weight * common) for weight in weights]
+
+
+def _weight(weight: Any) -> Fraction:
+    is_truth = isinstance(weight, bool | np.bool_)
+    return Fraction(int(weight)) if is_truth else exact.number(weight, name="each weight")
+
+
+def _rows(queries: Any) -> Sequence[Any]:
+    try:
+        return [row.tolist() if isinstance(row, np.ndarray) else list(row) for row in queries]
+    except TypeError:
+        raise ParameterTypeError(
+            "The queries are not a list of sums.", fix="give one list of weights or positions for each sum."
+        ) from None
+
+
+def _from_positions(queries: Any, records: int) -> NDArray[Any]:
+    many = validation.check_count(records, name="records", at_least=1)
+    rows = _rows(queries)
+    if not rows:
+        raise ParameterError("There are no queries.", fix="give the positions of the records in each sum.")
+    matrix = np.zeros((len(rows), many), dtype=object)
+    for number, row in enumerate(rows):
+        matrix[number, _positions(row, many)] = 1
+    return matrix
+
+
+def _positions(row: Sequence[Any], records: int) -> list[int]:
+    try:
+        places = [operator.index(place) for place in row]
+    except TypeError:
+        places = [-1]
+    if not all(0 <= place < records for place in places):
+        raise ParameterError("A position is not that of a record.", fix=f"give positions from 0 to {records - 1}.")
+    return places

@@ -1,0 +1,170 @@
+"""Reconstruction: from many answers about many people, the secret of every single one.
+
+Sums over random sets, each a little wrong, are linear equations in the secrets. Dinur and Nissim ("Revealing
+information while preserving privacy", 2003) showed that answers to sufficiently many of them, with errors well below
+the square root of the number of people, give nearly all secrets away, however the errors are made. Noise that does not
+grow with the number of questions is therefore no protection: a budget for all questions together is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.attacks.confidence import Floats
+from cloister.attacks.interfaces.asking import Interface, Refusal
+from cloister.attacks.interfaces.linear_solving import METHODS
+from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge, Numbers
+from cloister.core import exact, random, validation
+from cloister.errors import BudgetExceededError, ParameterError
+
+__all__ = ["ReconstructionResult", "reconstruction"]
+
+_QUESTIONS_EACH = 5
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconstructionResult(InterfaceAttackResult):
+    """The outcome of a reconstruction; ``estimates`` has what the attacker believes about everybody.
+
+    Attributes:
+        method: how the equations were solved.
+        misfit: the root mean square distance between the answers and the solution, before rounding: about the size of
+            the noise where there are more answers than people. NaN without answers.
+    """
+
+    method: str
+    misfit: float
+
+    def _remark(self) -> str:
+        refused = f", of which {self.refused:,} were refused" if self.refused else ""
+        return f" It asked {self.queries:,} questions about {self.trials:,} people{refused}."
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        method = self.method.replace("_", " ")
+        return (*InterfaceAttackResult.summary(self), ("solved by", method), ("misfit", f"{self.misfit:.4g}"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
+        misfit = None if np.isnan(self.misfit) else self.misfit
+        return {**InterfaceAttackResult.to_dict(self), "method": self.method, "misfit": misfit}
+
+
+def reconstruction(
+    ask: Callable[[Any], Any],
+    *,
+    truth: Numbers,
+    queries: int | None = None,
+    members: Any = None,
+    questions: Sequence[Any] | None = None,
+    method: str = "least_squares",
+    choices: Sequence[object] = (0, 1),
+    guess: Guess = None,
+    refusal: Refusal = BudgetExceededError,
+    confidence: object = 0.95,
+    random_state: random.RandomState = None,
+) -> ReconstructionResult:
+    """Return how many secrets follow from sums over random sets of people.
+
+    Args:
+        ask: the interface: returns the sum of the secrets of some people. By default a question is an array of their
+            positions, in ascending order.
+        truth: the secret of everybody, by position; used for scoring only.
+        queries: how many random sets to ask about, each person being in a set with probability one half; by default
+            five for each person.
+        members: in place of random sets, one row for each question that says of everybody whether they are in.
+        questions: what to ask in place of positions, one for each row of ``members``, such as conditions in SQL.
+        method: "least_squares", or "linear_program", which takes longer and needs fewer answers.
+        choices: the values that a secret can have, which are public; estimates are rounded to the nearest.
+        guess: what to say without any answer, for all people or for each; the baseline. By default the baseline is the
+            best of the choices in hindsight.
+        refusal: the errors by which the interface refuses; others are raised.
+        confidence: the confidence of the interval of the success.
+        random_state: where the random sets come from.
+
+    >>> sick = np.array([1, 0, 0, 1, 1, 0, 1, 0])
+    >>> result = reconstruction(lambda positions: sick[positions].sum(), truth=sick, queries=40)
+    >>> result.success, result.queries
+    (1.0, 40)
+    """
+    known = Knowledge.of(truth, targets=len(truth), tolerance=_half_step(choices), guess=guess, choices=choices)
+    solve = METHODS[validation.check_choice(method, name="method", allowed=METHODS)]
+    people = len(known.truth)
+    sets = _random_sets(queries, people, random_state) if members is None else _given_sets(members, people, queries)
+    asked = _questions(questions, sets, given=members is not None)
+    interface = Interface(ask=ask, refusal=refusal)
+    replies = [interface.number(question) for question in asked]
+    answers = np.array([np.nan if reply is None else reply for reply in replies], dtype=np.float64)
+    there = ~np.isnan(answers)
+    span = _span(known)
+    found = solve(sets[there], answers[there], bounds=span) if there.any() else np.full(people, np.nan)
+    return ReconstructionResult(
+        attack="reconstruction",
+        assumption="asks for sums over many random sets of people and solves for the single values",
+        mitigation=(
+            "answer with noise under one budget for all questions together",
+            "publish fewer or coarser numbers; fixed noise only makes the attacker ask more",
+        ),
+        method=method,
+        misfit=_misfit(sets[there], answers[there], found),
+        worst=_most_certain(found, span),
+        **known.score(found, [interface], confidence=confidence),
+    )
+
+
+def _random_sets(queries: int | None, people: int, random_state: random.RandomState) -> NDArray[np.bool_]:
+    asked = _QUESTIONS_EACH * people if queries is None else validation.check_count(queries, name="queries", at_least=1)
+    source = random.random_source(random_state)
+    return random.bits(source, asked * people).reshape(asked, people)
+
+
+def _given_sets(members: Any, people: int, queries: int | None) -> NDArray[np.bool_]:
+    if queries is not None:
+        raise ParameterError("There are both members and a number of queries.", fix="give one of the two.")
+    sets = np.asarray(members)
+    if sets.ndim != 2 or sets.shape[1] != people or not len(sets) or not np.isin(sets, (0, 1)).all():
+        raise ParameterError(
+            "The members are no table of zeros and ones with a row for each question and a column for each person.",
+            fix="give an array of shape (questions, people) that says who is in which set.",
+        )
+    return sets.astype(np.bool_)
+
+
+def _questions(questions: Sequence[Any] | None, sets: NDArray[np.bool_], *, given: bool) -> Sequence[Any]:
+    if questions is None:
+        return [np.flatnonzero(row) for row in sets]
+    if not given or len(questions) != len(sets):
+        raise ParameterError(
+            "The questions do not belong to the sets.", fix="give members= with one row for every question."
+        )
+    return questions
+
+
+def _half_step(choices: Sequence[object]) -> float:
+    """Return how near is right: half of the smallest distance of two choices."""
+    values = np.unique(np.array([float(exact.number(choice, name="each choice")) for choice in choices]))
+    if len(values) < 2:
+        raise ParameterError("A secret has at least two possible values.", fix="write for example choices=(0, 1).")
+    return float(np.diff(values).min()) / 2
+
+
+def _span(known: Knowledge) -> tuple[float, float]:
+    values = known.choices if known.choices is not None else known.truth[:0]
+    return float(values.min()), float(values.max())
+
+
+def _misfit(sets: NDArray[np.bool_], answers: Floats, found: Floats) -> float:
+    return float(np.sqrt(np.mean((sets @ found - answers) ** 2))) if len(answers) else float("nan")
+
+
+def _most_certain(found: Floats, span: tuple[float, float]) -> tuple[tuple[int, float], ...]:
+    """Return the people about whom the solution is clearest, with its distance from undecided, 1 for an end."""
+    clarity = np.abs(np.clip(found, *span) - sum(span) / 2) / ((span[1] - span[0]) / 2)
+    order = np.argsort(-clarity, kind="stable")[:_SHOWN]
+    return tuple((int(place), float(clarity[place])) for place in order if not np.isnan(clarity[place]))
