@@ -11,6 +11,8 @@ from cloister.attacks.auditing.exact_check import Counterexample
 from cloister.attacks.interfaces.averaging import AveragingResult, averaging
 from cloister.attacks.interfaces.differencing import differencing, value_of_newcomer
 from cloister.attacks.interfaces.scoring import InterfaceAttackResult
+from cloister.attacks.models.membership import membership
+from cloister.attacks.models.membership_result import MembershipResult
 from cloister.attacks.result import AttackResult
 
 __all__ = [
@@ -19,8 +21,10 @@ __all__ = [
     "AveragingResult",
     "Counterexample",
     "InterfaceAttackResult",
+    "MembershipResult",
     "audit_dp",
     "averaging",
     "differencing",
+    "membership",
     "value_of_newcomer",
 ]
