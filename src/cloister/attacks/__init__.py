@@ -11,20 +11,36 @@ from cloister.attacks.auditing.exact_check import Counterexample
 from cloister.attacks.interfaces.averaging import AveragingResult, averaging
 from cloister.attacks.interfaces.differencing import differencing, value_of_newcomer
 from cloister.attacks.interfaces.scoring import InterfaceAttackResult
+from cloister.attacks.models.attribute import AttributeInferenceResult, attribute_inference
+from cloister.attacks.models.extraction import model_extraction
+from cloister.attacks.models.extraction_result import ExtractionResult
+from cloister.attacks.models.gradients import GradientLeakageResult, gradient_leakage
+from cloister.attacks.models.inversion import InversionResult, model_inversion
 from cloister.attacks.models.membership import membership
 from cloister.attacks.models.membership_result import MembershipResult
+from cloister.attacks.models.stored import StoredRecordsResult, stored_records
 from cloister.attacks.result import AttackResult
 
 __all__ = [
     "AttackResult",
+    "AttributeInferenceResult",
     "AuditResult",
     "AveragingResult",
     "Counterexample",
+    "ExtractionResult",
+    "GradientLeakageResult",
     "InterfaceAttackResult",
+    "InversionResult",
     "MembershipResult",
+    "StoredRecordsResult",
+    "attribute_inference",
     "audit_dp",
     "averaging",
     "differencing",
+    "gradient_leakage",
     "membership",
+    "model_extraction",
+    "model_inversion",
+    "stored_records",
     "value_of_newcomer",
 ]

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import scale
 from sklearn.tree import DecisionTreeClassifier
 
 from cloister.anonymize.operations.sampling import uniforms
-from cloister.attacks import membership
+from cloister.attacks import membership, model_extraction, model_inversion
 from cloister.core.random import RandomSource, SeededRandomSource, integers_below
 from cloister.testing import check_golden, load_golden
 
@@ -63,3 +64,29 @@ def test_membership_on_digits(name: str) -> None:
         return {name: value for name, value in _on_digits(model, noise).items() if name in wanted[model + str(noise)]}
 
     check_golden(golden, figures)
+
+
+def _inverted(strength: float) -> dict[str, float]:
+    model = LogisticRegression(C=0.03, max_iter=1000).fit(*digits())
+    found = model_inversion(model, digits(), bounds=(0, 1), strength=strength)
+    return {"least": min(found.correlations), "mean": found.mean_correlation, "right": found.success}
+
+
+def _extracted(questions: list[int], decimals: int | None = None) -> dict[str, Any]:
+    rows, labels = load_breast_cancer(return_X_y=True)
+    rows = scale(rows)
+    model = LogisticRegression(max_iter=1000).fit(rows, labels)
+    found = model_extraction(
+        model, bounds=(-1, 1), queries=questions, decimals=decimals, test=rows, random_state=SeededRandomSource(1)
+    )
+    assert found.queries == questions[-1]
+    exact = found.coefficient_error is not None and found.coefficient_error < 1e-12
+    return {"agreement": [share for _, share in found.fidelity], "is_exact": exact}
+
+
+def test_inversion_of_digits() -> None:
+    check_golden(load_golden(FOLDER / "inversion_of_digits.toml"), _inverted)
+
+
+def test_extraction_of_30_features() -> None:
+    check_golden(load_golden(FOLDER / "extraction_of_30_features.toml"), _extracted)
