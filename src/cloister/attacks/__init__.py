@@ -8,6 +8,11 @@ from __future__ import annotations
 from cloister.attacks.auditing.audit import audit_dp
 from cloister.attacks.auditing.audit_result import AuditResult
 from cloister.attacks.auditing.exact_check import Counterexample
+from cloister.attacks.integrity.evasion import evasion
+from cloister.attacks.integrity.poisoning import poisoning
+from cloister.attacks.integrity.result import RobustnessPoint, RobustnessResult
+from cloister.attacks.integrity.sanitizing import agreeing_rows
+from cloister.attacks.integrity.transfer import TransferResult, transferability
 from cloister.attacks.interfaces.averaging import AveragingResult, averaging
 from cloister.attacks.interfaces.differencing import differencing, value_of_newcomer
 from cloister.attacks.interfaces.scoring import InterfaceAttackResult
@@ -32,15 +37,22 @@ __all__ = [
     "InterfaceAttackResult",
     "InversionResult",
     "MembershipResult",
+    "RobustnessPoint",
+    "RobustnessResult",
     "StoredRecordsResult",
+    "TransferResult",
+    "agreeing_rows",
     "attribute_inference",
     "audit_dp",
     "averaging",
     "differencing",
+    "evasion",
     "gradient_leakage",
     "membership",
     "model_extraction",
     "model_inversion",
+    "poisoning",
     "stored_records",
+    "transferability",
     "value_of_newcomer",
 ]
