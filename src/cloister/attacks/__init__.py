@@ -16,6 +16,11 @@ from cloister.attacks.encryption.order_analysis import cumulative_attack, sortin
 from cloister.attacks.encryption.result import EncryptionAttackResult
 from cloister.attacks.graphs.node_identification import NodeIdentificationResult, node_identification
 from cloister.attacks.graphs.trajectory_uniqueness import TrajectoryUniquenessResult, trajectory_uniqueness
+from cloister.attacks.integrity.evasion import evasion
+from cloister.attacks.integrity.poisoning import poisoning
+from cloister.attacks.integrity.result import RobustnessPoint, RobustnessResult
+from cloister.attacks.integrity.sanitizing import agreeing_rows
+from cloister.attacks.integrity.transfer import TransferResult, transferability
 from cloister.attacks.interfaces.averaging import AveragingResult, averaging
 from cloister.attacks.interfaces.census_reconstruction import (
     CensusReconstructionResult,
@@ -29,6 +34,14 @@ from cloister.attacks.interfaces.model_difference import ModelDifferenceResult, 
 from cloister.attacks.interfaces.reconstruction import ReconstructionResult, reconstruction
 from cloister.attacks.interfaces.scoring import InterfaceAttackResult
 from cloister.attacks.interfaces.tracker import individual_tracker, tracker
+from cloister.attacks.models.attribute import AttributeInferenceResult, attribute_inference
+from cloister.attacks.models.extraction import model_extraction
+from cloister.attacks.models.extraction_result import ExtractionResult
+from cloister.attacks.models.gradients import GradientLeakageResult, gradient_leakage
+from cloister.attacks.models.inversion import InversionResult, model_inversion
+from cloister.attacks.models.membership import membership
+from cloister.attacks.models.membership_result import MembershipResult
+from cloister.attacks.models.stored import StoredRecordsResult, stored_records
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables.background import background_knowledge
 from cloister.attacks.tables.databases import CorrelationResult, IdentificationResult, correlation, identification
@@ -49,6 +62,7 @@ from cloister.attacks.tables.uniqueness import UniquenessResult, identifying_col
 __all__ = [
     "AnatomyAttackResult",
     "AttackResult",
+    "AttributeInferenceResult",
     "AuditResult",
     "AveragingResult",
     "Calibration",
@@ -60,6 +74,17 @@ __all__ = [
     "InterfaceAttackResult",
     "anatomy_definetti",
     "anatomy_em",
+    "ExtractionResult",
+    "GradientLeakageResult",
+    "InterfaceAttackResult",
+    "InversionResult",
+    "MembershipResult",
+    "RobustnessPoint",
+    "RobustnessResult",
+    "StoredRecordsResult",
+    "TransferResult",
+    "agreeing_rows",
+    "attribute_inference",
     "audit_dp",
     "averaging",
     "calibration_of",
@@ -121,5 +146,13 @@ __all__ = [
     "sorting_attack",
     "tracker",
     "trajectory_uniqueness",
+    "evasion",
+    "gradient_leakage",
+    "membership",
+    "model_extraction",
+    "model_inversion",
+    "poisoning",
+    "stored_records",
+    "transferability",
     "value_of_newcomer",
 ]

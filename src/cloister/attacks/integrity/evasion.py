@@ -1,0 +1,193 @@
+"""Evasion: change an input a little so that a trained model errs.
+
+*One step* along the sign of the slope (FGSM: Goodfellow, Shlens and Szegedy 2015) and *several steps*, each brought
+back within the budget (PGD: Madry et al. 2018), use a model's slopes: exact for linear and logistic models, estimated
+by asking for others. *Boundary* needs labels only: it starts from a record of another class and walks along the border
+towards the attacked one (see `boundary`). A *surrogate* stands for a model that cannot be asked: what
+misleads one model often misleads another. Random changes of the same size are the comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.anonymize.operations.sampling import standard_normals, uniforms
+from cloister.attacks.confidence import Floats
+from cloister.attacks.integrity.boundary import boundary_distances
+from cloister.attacks.integrity.measuring import common_share, measured, read_numbers, read_strengths
+from cloister.attacks.integrity.result import RobustnessResult
+from cloister.attacks.integrity.slopes import Slopes, slopes_of
+from cloister.attacks.models.reading import Integers, Labeled, Victim
+from cloister.core import validation
+from cloister.core.random import RandomSource, RandomState, random_source
+from cloister.errors import ParameterError
+
+__all__ = ["Space", "evasion", "misleading_rows"]
+
+KINDS = ("one_step", "several_steps", "boundary")
+NORMS = ("largest", "euclidean")
+_KNOWS = {
+    "one_step": "knows how the model's confidence changes with its inputs, and changes an input once",
+    "several_steps": "knows how the model's confidence changes with its inputs, and changes an input step by step",
+    "boundary": "sees the labels that the model gives, and nothing else",
+}
+_ADVICE = (
+    "train with misled inputs among the training rows (adversarial training), and measure again",
+    "check inputs for plausibility where a wrong answer is dear, and let a person decide near the border",
+    "differential privacy does not help here: it bounds what is learned about people, not how a model is misled",
+)
+
+
+def evasion(
+    model: Any,
+    test: Any,
+    *,
+    bounds: object,
+    budgets: Sequence[object],
+    kind: str = "several_steps",
+    norm: str = "largest",
+    surrogate: Any = None,
+    aim: Any = None,
+    steps: int = 10,
+    target: str | None = None,
+    confidence: object = 0.95,
+    random_state: RandomState = None,
+) -> RobustnessResult:
+    """Measure the accuracy of a model on inputs that were changed to mislead it, by how much they may be changed.
+
+    Args:
+        model: a fitted classifier of numbers.
+        test: rows that it has not seen: a pair (features, labels), or a table with ``target``.
+        bounds: public bounds (low, high) of all features, which changed inputs keep.
+        budgets: how far an input may be changed, in the units of the features.
+        kind: "one_step", "several_steps", or "boundary" for attackers who see labels only.
+        norm: "largest" limits the change of every feature, "euclidean" the length of the change.
+        surrogate: a fitted model of the attacker's own, whose slopes are used instead of the model's.
+        aim: the class that inputs shall be taken for; by default any but their own.
+        steps: how many steps are taken.
+        target: the column of labels, where a table is given.
+        confidence: of the intervals.
+        random_state: None; an integer is for tests.
+
+    Raises:
+        ParameterError: if model, rows and settings do not belong together.
+    """
+    validation.check_choice(kind, name="kind", allowed=KINDS)
+    validation.check_choice(norm, name="norm", allowed=NORMS)
+    level = float(validation.check_confidence(confidence))
+    count = validation.check_count(steps, name="steps", at_least=1)
+    low, high = (float(end) for end in validation.check_bounds(bounds))
+    limits = read_strengths(budgets, name="budgets")
+    rows = read_numbers(test, target=target, what="test")
+    source, victim = random_source(random_state), Victim(model)
+    unharmed = victim.predictions(rows.features) == rows.labels
+    space = Space(low, high, norm)
+    if kind == "boundary":
+        if surrogate is not None or aim is not None:
+            raise ParameterError("The boundary attack takes no surrogate and no aim.", fix="leave them out.")
+        reached = boundary_distances(victim, rows, limits=(low, high), norm=norm, steps=count, source=source)
+        masks = [unharmed & (reached > limit) for limit in limits]
+    else:
+        masks = _by_slopes(victim, rows, limits, space, kind=kind, surrogate=surrogate, aim=aim, steps=count)
+        masks[0] = unharmed
+    noise = [_under_noise(victim, rows, limit, space, source) for limit in limits]
+    harmed = np.logical_and.accumulate(masks, axis=0)
+    curves = {
+        "misled": tuple(measured(limit, mask, confidence=level) for limit, mask in zip(limits, harmed, strict=True)),
+        "random changes": tuple(
+            measured(limit, mask, confidence=level) for limit, mask in zip(limits, noise, strict=True)
+        ),
+    }
+    stood = "" if surrogate is None else "; asks a model of their own instead of this one"
+    return RobustnessResult(
+        attack=f"evasion ({kind.replace('_', ' ')}{', transferred' if surrogate is not None else ''})",
+        assumption=_KNOWS[kind] + stood,
+        measure="largest change of a feature" if norm == "largest" else "length of the change",
+        curves=curves,
+        baseline=common_share(rows.labels),
+        confidence=level,
+        trials=len(rows),
+        queries=victim.queries,
+        mitigation=_ADVICE,
+    )
+
+
+class Space:
+    """Where changed inputs may be: within public bounds, and within a budget."""
+
+    def __init__(self, low: float, high: float, norm: str) -> None:
+        self.low, self.high, self.norm = low, high, norm
+
+    def within(self, points: Floats, start: Floats, budget: float) -> Floats:
+        """Return points brought back within the budget of where they started, and within the bounds."""
+        change = points - start
+        if self.norm == "largest":
+            change = np.clip(change, -budget, budget)
+        else:
+            length = np.linalg.norm(change, axis=1, keepdims=True)
+            change = change * np.minimum(1.0, budget / np.maximum(length, 1e-300))
+        return np.asarray(np.clip(start + change, self.low, self.high))
+
+    def direction(self, slopes: Floats) -> Floats:
+        """Return the step of unit size that follows the slopes furthest."""
+        if self.norm == "largest":
+            return np.asarray(np.sign(slopes))
+        return np.asarray(slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-300))
+
+
+def misleading_rows(
+    slopes: Slopes, rows: Floats, places: Integers, *, toward: bool, budget: float, space: Space, steps: int
+) -> Floats:
+    """Return rows changed within a budget, away from a class or toward it."""
+    points = rows
+    step = budget if steps == 1 else 2.5 * budget / steps
+    for _ in range(steps):
+        uphill = space.direction(slopes(points, places))
+        points = space.within(points + (step if toward else -step) * uphill, rows, budget)
+    return points
+
+
+def _by_slopes(
+    victim: Victim,
+    rows: Labeled,
+    limits: list[float],
+    space: Space,
+    *,
+    kind: str,
+    surrogate: Any,
+    aim: Any,
+    steps: int,
+) -> list[NDArray[np.bool_]]:
+    """Return for each budget which rows the model still gets right, or does not take for the aim."""
+    teacher = victim if surrogate is None else Victim(surrogate)
+    classes = teacher.confidences(rows.features[:1]).shape[1]
+    wanted = rows.labels if aim is None else np.full(len(rows), aim)
+    places = teacher.positions(wanted, classes)
+    slopes = slopes_of(teacher, rows.features, width=space.high - space.low)
+    masks = []
+    for limit in limits:
+        points = misleading_rows(
+            slopes,
+            rows.features,
+            places,
+            toward=aim is not None,
+            budget=limit,
+            space=space,
+            steps=1 if kind == "one_step" else steps,
+        )
+        said = victim.predictions(points)
+        masks.append(np.asarray(said == rows.labels if aim is None else (said != aim) | (rows.labels == aim)))
+    return masks
+
+
+def _under_noise(victim: Victim, rows: Labeled, limit: float, space: Space, source: RandomSource) -> NDArray[np.bool_]:
+    shape = rows.features.shape
+    if space.norm == "largest":
+        change = limit * np.sign(uniforms(source, rows.features.size).reshape(shape) - 0.5)
+    else:
+        change = limit * space.direction(standard_normals(source, rows.features.size).reshape(shape))
+    return np.asarray(victim.predictions(np.clip(rows.features + change, space.low, space.high)) == rows.labels)

@@ -1,0 +1,282 @@
+"""Model extraction: make a copy of a model by asking it.
+
+A linear or logistic model with d features has d + 1 unknowns per class, and every answer with a confidence is an
+equation in them: d + 1 questions are enough (Tramer et al. 2016). Rounded confidences are equations with small errors,
+which more questions average away; the attacker asks where rounding hurts least, near confidences of one half. Other
+models are copied by training another one on their answers, which is called distillation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+from cloister.anonymize.operations.sampling import standard_normals, uniforms
+from cloister.attacks.confidence import Floats, binomial_interval
+from cloister.attacks.models.extraction_result import ExtractionResult
+from cloister.attacks.models.linear import LinearLayer, linear_layer
+from cloister.attacks.models.reading import Victim, as_matrix, need_learning, seed_of
+from cloister.core import validation
+from cloister.core.random import RandomSource, RandomState, random_source
+from cloister.errors import ParameterError
+
+__all__ = ["model_extraction"]
+
+METHODS = ("equations", "distillation")
+_TEST_ROWS = 1000
+_WIDEST = 1.5
+"""How many units of the logit the attacker's further questions are apart."""
+_CLOSE = 0.01
+_RIDGE = 1e-4
+_ADVICE = (
+    "count and limit the questions of each caller, and watch for questions that no customer would ask",
+    "rounding confidences does not help against a linear model: more questions average it away",
+    "answer with labels only, which makes copies dearer; a copied private model is as private as the model",
+)
+
+Copy = Callable[[Floats], NDArray[Any]]
+
+
+def model_extraction(
+    model: Any,
+    *,
+    bounds: object,
+    features: int | None = None,
+    queries: Sequence[int] = (),
+    method: str = "equations",
+    decimals: int | None = None,
+    test: Any = None,
+    surrogate: Any = None,
+    confidence: object = 0.95,
+    random_state: RandomState = None,
+) -> ExtractionResult:
+    """Copy a model by asking it, and see how often the copy says the same.
+
+    Args:
+        model: a fitted model of numbers: a classifier with ``predict_proba``, or a regression.
+        bounds: public bounds (low, high) of all features, within which the attacker asks.
+        features: how many there are; by default as the model says.
+        queries: after how many questions the copy is tried; by default after d + 1, 2 (d + 1) and 20 (d + 1) for
+            equations, after 100, 1,000 and 5,000 for distillation.
+        method: "equations" for linear and logistic models, "distillation" for all others.
+        decimals: to how many digits confidences are rounded before the attacker sees them.
+        test: rows on which copy and model are compared; by default drawn within the bounds.
+        surrogate: the estimator that distillation trains; by default a forest.
+        confidence: of the interval.
+        random_state: None; an integer is for tests.
+
+    Raises:
+        ParameterError: if the model cannot be attacked like this, or the settings do not fit.
+    """
+    validation.check_choice(method, name="method", allowed=METHODS)
+    low, high = (float(end) for end in validation.check_bounds(bounds))
+    level = float(validation.check_confidence(confidence))
+    digits = None if decimals is None else validation.check_count(decimals, name="decimals")
+    source, victim = random_source(random_state), Victim(model)
+    width = validation.check_count(
+        getattr(model, "n_features_in_", None) if features is None else features, name="features", at_least=1
+    )
+    rows = as_matrix(test, what="test") if test is not None else _drawn(source, _TEST_ROWS, width, low, high)
+    if rows.shape[1] != width:
+        raise ParameterError("The test rows have other features than the model.", fix=f"give {width} columns.")
+    numbers = _asked_numbers(queries, width, method)
+    truth = _spoken(Victim(model), rows)
+    asked = _Asked(victim, digits)
+    copies: list[tuple[int, Copy]]
+    layer = None
+    if method == "equations":
+        copies, layer = _solved(asked, numbers, width=width, low=low, high=high, source=source)
+    else:
+        copies = _distilled(asked, numbers, width=width, low=low, high=high, surrogate=surrogate, source=source)
+    fidelity = tuple((count, _agreement(copy(rows), truth)) for count, copy in copies)
+    hits = round(fidelity[-1][1] * len(rows))
+    return ExtractionResult(
+        attack=f"model extraction ({method})",
+        assumption="asks the model about records of choice and sees its confidences"
+        if victim.is_confident
+        else "asks the model about records of choice and sees its answers",
+        success=fidelity[-1][1],
+        baseline=_constant(truth),
+        interval=binomial_interval(hits, len(rows), confidence=level),
+        confidence=level,
+        trials=len(rows),
+        queries=victim.queries,
+        mitigation=_ADVICE,
+        method=method,
+        decimals=digits,
+        fidelity=fidelity,
+        coefficient_error=None if layer is None else _error(layer, model, rows),
+        copy=copies[-1][1],
+    )
+
+
+class _Asked:
+    """The victim behind an interface that rounds."""
+
+    def __init__(self, victim: Victim, decimals: int | None) -> None:
+        self.victim, self.decimals = victim, decimals
+
+    def __call__(self, rows: Floats) -> Floats:
+        """Return the confidence in each class as it is shown, or a number."""
+        if self.victim.is_confident:
+            return self._rounded(self.victim.confidences(rows))
+        return self._rounded(np.asarray(self.victim.predictions(rows), dtype=np.float64))[:, None]
+
+    def _rounded(self, told: Floats) -> Floats:
+        return told if self.decimals is None else np.round(told, self.decimals)
+
+
+def _solved(
+    ask: _Asked, numbers: list[int], *, width: int, low: float, high: float, source: RandomSource
+) -> tuple[list[tuple[int, Copy]], LinearLayer]:
+    """Return the copies after so many questions, and the parameters of the last one."""
+    middle, reach = (low + high) / 2, (high - low) / 2
+    points = np.concatenate([np.zeros((1, width)), np.eye(width)])
+    told = ask(middle + reach * points)
+    copies: list[tuple[int, Copy]] = []
+    for number in numbers:
+        layer = _fitted(points, told, middle, reach)
+        if number > len(points):
+            further = _useful(layer, number - len(points), middle=middle, reach=reach, source=source)
+            points, told = np.concatenate([points, further]), np.concatenate([told, ask(middle + reach * further)])
+            layer = _fitted(points, told, middle, reach)
+        copies.append((len(points), _copy(layer, ask.victim)))
+    return copies, layer
+
+
+def _fitted(points: Floats, told: Floats, middle: float, reach: float) -> LinearLayer:
+    """Solve for weights and biases against the first class, or of a regression."""
+    design = np.column_stack([points, np.ones(len(points))])
+    if told.shape[1] == 1:
+        solution = np.linalg.lstsq(design, told, rcond=None)[0].T
+    elif told.shape[1] > 2 and (told <= 0).any():
+        solution = _most_likely(design, told)
+    else:
+        solution = _from_odds(design, told)
+    weights = np.asarray(solution[:, :-1] / reach, dtype=np.float64)
+    return LinearLayer(weights, solution[:, -1] - weights.sum(axis=1) * middle)
+
+
+def _from_odds(design: Floats, told: Floats) -> Floats:
+    """Solve for the log odds; those near even ones count more, since rounding moves them less."""
+    with np.errstate(divide="ignore"):
+        odds = np.log(told[:, 1:]) - np.log(told[:, :1])
+    found = []
+    for column in odds.T:
+        finite = np.isfinite(column)
+        sure = 1 / (2 + np.exp(np.minimum(np.abs(column[finite]), 500.0)))
+        weight = np.ones(len(sure)) if len(sure) <= design.shape[1] else sure
+        found.append(np.linalg.lstsq(design[finite] * weight[:, None], column[finite] * weight, rcond=None)[0])
+    return np.array(found)
+
+
+def _most_likely(design: Floats, told: Floats) -> Floats:
+    """Return the parameters under which the shown confidences are most likely, where rounding made some of them 0."""
+    shares = told / told.sum(axis=1, keepdims=True)
+    shape = (told.shape[1] - 1, design.shape[1])
+
+    def loss(flat: Floats) -> tuple[float, Floats]:
+        scores = np.column_stack([np.zeros(len(design)), design @ flat.reshape(shape).T])
+        log = special.log_softmax(scores, axis=1)
+        slope = (np.exp(log) - shares)[:, 1:].T @ design
+        return float(-(shares * log).sum() + _RIDGE * flat @ flat), (slope + 2 * _RIDGE * flat.reshape(shape)).ravel()
+
+    found = optimize.minimize(loss, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B")
+    return np.asarray(found.x, dtype=np.float64).reshape(shape)
+
+
+def _useful(layer: LinearLayer, count: int, *, middle: float, reach: float, source: RandomSource) -> Floats:
+    """Return points within the bounds whose odds, as far as known, are spread around even ones."""
+    width, weights = layer.weights.shape[1], layer.weights * reach
+    offsets = layer.biases + layer.weights.sum(axis=1) * middle
+    nearest = -np.linalg.lstsq(weights, offsets, rcond=None)[0]
+    steps = standard_normals(source, count * width).reshape(count, width)
+    spread = np.sqrt((weights**2).sum(axis=1).max())
+    if not np.isfinite(nearest).all() or np.abs(nearest).max() > 1:
+        nearest = np.asarray(2 * uniforms(source, count * width).reshape(count, width) - 1)
+    return np.asarray(np.clip(nearest + steps * min(1.0, _WIDEST / max(float(spread), 1e-12)), -1, 1))
+
+
+def _copy(layer: LinearLayer, victim: Victim) -> Copy:
+    if not victim.is_confident:
+        return lambda rows: layer.scores(rows)[:, 0]
+    classes = victim.classes(len(layer.biases) + 1)
+    return lambda rows: np.asarray(classes[np.column_stack([np.zeros(len(rows)), layer.scores(rows)]).argmax(axis=1)])
+
+
+def _distilled(
+    ask: _Asked,
+    numbers: list[int],
+    *,
+    width: int,
+    low: float,
+    high: float,
+    surrogate: Any,
+    source: RandomSource,
+) -> list[tuple[int, Copy]]:
+    need_learning("Distillation")
+    from sklearn.base import clone
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    points = _drawn(source, numbers[-1], width, low, high)
+    told = _spoken(ask.victim, points)
+    kind = RandomForestRegressor if told.dtype.kind == "f" else RandomForestClassifier
+    copies: list[tuple[int, Copy]] = []
+    for number in numbers:
+        student = kind(random_state=seed_of(source)) if surrogate is None else clone(surrogate)
+        copies.append((number, student.fit(points[:number], told[:number]).predict))
+    return copies
+
+
+def _asked_numbers(queries: Sequence[int], width: int, method: str) -> list[int]:
+    unknowns = width + 1
+    usual = (unknowns, 2 * unknowns, 20 * unknowns) if method == "equations" else (100, 1000, 5000)
+    numbers = sorted(validation.check_count(number, name="each of queries", at_least=1) for number in queries or usual)
+    if method == "equations" and numbers[0] < unknowns:
+        raise ParameterError(
+            f"There are {unknowns} unknowns, more than questions.", fix=f"ask at least {unknowns} questions."
+        )
+    return numbers
+
+
+def _drawn(source: RandomSource, rows: int, width: int, low: float, high: float) -> Floats:
+    return np.asarray(low + (high - low) * uniforms(source, rows * width).reshape(rows, width))
+
+
+def _spoken(victim: Victim, rows: Floats) -> NDArray[Any]:
+    return victim.predictions(rows)
+
+
+def _agreement(copied: NDArray[Any], truth: NDArray[Any]) -> float:
+    if truth.dtype.kind != "f":
+        return float((copied == truth).mean())
+    return float((np.abs(copied - truth) <= _CLOSE * _spread(truth)).mean())
+
+
+def _constant(truth: NDArray[Any]) -> float:
+    """Return how often the best constant answer is right."""
+    if truth.dtype.kind != "f":
+        return float(np.unique(truth, return_counts=True)[1].max() / len(truth))
+    return float((np.abs(truth - np.median(truth)) <= _CLOSE * _spread(truth)).mean())
+
+
+def _spread(truth: NDArray[Any]) -> float:
+    return float(truth.max() - truth.min()) or 1.0
+
+
+def _error(layer: LinearLayer, model: Any, rows: Floats) -> float | None:
+    """Return the largest error of a coefficient, where the model is a linear one that shows them."""
+    if hasattr(model, "predict_proba"):
+        true = linear_layer(model, rows[:8])
+        if true is None:
+            return None
+        weights, biases = true.weights[1:] - true.weights[0], true.biases[1:] - true.biases[0]
+    elif hasattr(model, "coef_"):
+        weights, biases = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    else:
+        return None
+    return float(max(np.abs(layer.weights - weights).max(), np.abs(layer.biases - biases).max()))

@@ -1,0 +1,253 @@
+"""What attacks on models read: rows with their labels, and a model that is only asked questions.
+
+A model is anything with ``predict_proba`` or ``predict``: estimators of scikit-learn and of `cloister.learn`,
+pipelines, and objects of your own. Rows are arrays or data frames, whatever the model takes; errors never quote them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.attacks.confidence import Floats
+from cloister.core.random import RandomSource, permutation
+from cloister.errors import MissingExtraError, ParameterError, ParameterTypeError, UnknownColumnError
+
+__all__ = ["Labeled", "Victim", "as_matrix", "chosen_rows", "need_learning", "read_features", "read_labeled", "seed_of"]
+
+Integers: TypeAlias = NDArray[np.int64]
+
+
+def need_learning(what: str) -> None:
+    """Return nothing if scikit-learn is there.
+
+    Raises:
+        MissingExtraError: if it is not.
+    """
+    try:
+        import sklearn  # noqa: F401  # whether it is there
+    except ImportError:
+        raise MissingExtraError(what=what, package="scikit-learn", extra="learn") from None
+
+
+def seed_of(source: RandomSource) -> int:
+    """Return a seed for an estimator of another package."""
+    return int(source.words(1)[0] >> np.uint64(33))
+
+
+def chosen_rows(source: RandomSource, count: int, most: int) -> Integers:
+    """Return the sorted positions of at most so many rows, drawn at random."""
+    return np.sort(permutation(source, count)[:most])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labeled:
+    """Rows and their labels. Protected."""
+
+    features: Any
+    labels: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        return "Labeled(...)"
+
+    def take(self, positions: NDArray[Any]) -> Labeled:
+        """Return some of the rows, by their positions or by a mask."""
+        return Labeled(_rows_at(self.features, positions), self.labels[positions])
+
+    def beside(self, other: Labeled) -> Labeled:
+        """Return these rows, and the others after them.
+
+        Raises:
+            ParameterError: if the columns differ.
+        """
+        return Labeled(_stacked(self.features, other.features), np.concatenate([self.labels, other.labels]))
+
+
+def read_labeled(rows: Any, *, target: str | None, what: str) -> Labeled:
+    """Return rows with labels.
+
+    Args:
+        rows: a pair (features, labels); or a table or data frame, of which ``target`` names the column of labels.
+        target: the column of labels.
+        what: what the rows are, for errors.
+    """
+    if target is None:
+        if not isinstance(rows, tuple | list) or len(rows) != 2:
+            raise ParameterTypeError(
+                f"The {what} are not a pair of features and labels.",
+                fix=f"write {what.replace(' ', '_')}=(X, y), or give a table and the name of its label with target=.",
+            )
+        features, labels = read_features(rows[0], what=what), np.asarray(rows[1])
+    else:
+        frame = read_features(rows, what=what)
+        if not hasattr(frame, "columns"):
+            raise ParameterTypeError(
+                f"The {what} have no named columns.", fix="give a table or data frame with target=, or a pair (X, y)."
+            )
+        if target not in frame.columns:
+            raise UnknownColumnError(target, known=[str(name) for name in frame.columns])
+        features, labels = frame.drop(columns=[target]), np.asarray(frame[target])
+    if labels.ndim != 1 or len(labels) != len(features):
+        raise ParameterError(
+            f"The labels of the {what} are not one for each row.", fix="give as many labels as rows, in their order."
+        )
+    if _has_missing(labels):
+        raise ParameterError(f"Some labels of the {what} are missing.", fix="drop these rows, or name their class.")
+    return Labeled(features, labels)
+
+
+def read_features(rows: Any, *, what: str) -> Any:
+    """Return rows as an array or a data frame of pandas.
+
+    Raises:
+        ParameterError: if there are none, or values are missing.
+        ParameterTypeError: if these are no rows.
+    """
+    if hasattr(rows, "to_pandas"):
+        rows = rows.to_pandas()
+    if not hasattr(rows, "iloc"):
+        try:
+            rows = np.asarray(rows)
+        except ValueError:
+            rows = np.empty(0)
+        if rows.ndim != 2 or rows.dtype.kind not in "biufUO":
+            raise ParameterTypeError(
+                f"The {what} are not a table of rows and columns.",
+                fix="give a two-dimensional array, a data frame, or a table opened with cl.open_table.",
+            )
+    if not len(rows) or not rows.shape[1]:
+        raise ParameterError(f"There are no {what}.", fix="give at least a few rows with a column or more.")
+    missing = rows.isna().to_numpy().any() if hasattr(rows, "isna") else _has_missing(rows)
+    if missing:
+        raise ParameterError(
+            f"Some values of the {what} are missing.", fix="drop these rows or fill them in, as for the training."
+        )
+    return rows
+
+
+def as_matrix(rows: Any, *, what: str) -> Floats:
+    """Return rows as numbers, all of them finite."""
+    try:
+        found = np.asarray(read_features(rows, what=what), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ParameterError | ParameterTypeError):
+            raise
+        raise ParameterTypeError(
+            f"The {what} are not numbers.", fix="encode categories as numbers first, as the model was trained on."
+        ) from None
+    if not np.isfinite(found).all():
+        raise ParameterError(f"Some values of the {what} are infinite.", fix="give finite numbers.")
+    return found
+
+
+class Victim:
+    """A model that can be asked; counts the answers that were seen.
+
+    Args:
+        model: the model.
+        knows_all: whether a label that is none of its classes is refused; shadows may have missed a rare class.
+    """
+
+    def __init__(self, model: Any, *, knows_all: bool = True) -> None:
+        if not hasattr(model, "predict_proba") and not hasattr(model, "predict"):
+            raise ParameterTypeError(
+                "The model can neither predict classes nor probabilities.",
+                fix="give a fitted model with a method predict_proba or predict.",
+            )
+        self.model = model
+        self.knows_all = knows_all
+        self.queries = 0
+
+    @property
+    def is_confident(self) -> bool:
+        """Return whether the model tells probabilities."""
+        return hasattr(self.model, "predict_proba")
+
+    def confidences(self, features: Any) -> Floats:
+        """Return the probability of each class for each row."""
+        if not self.is_confident:
+            raise ParameterError(
+                "The model does not tell probabilities.", fix='use an attack that needs labels only (kind="label").'
+            )
+        answers = np.asarray(self._asked("predict_proba", features), dtype=np.float64)
+        if answers.ndim != 2 or len(answers) != len(features) or not np.isfinite(answers).all():
+            raise ParameterError(
+                "The model's probabilities are not a finite number for each row and class.",
+                fix="let predict_proba return an array of shape (rows, classes).",
+            )
+        return answers
+
+    def predictions(self, features: Any) -> NDArray[Any]:
+        """Return what the model predicts for each row."""
+        if not hasattr(self.model, "predict"):
+            answers = self.confidences(features)
+            return np.asarray(self.classes(answers.shape[1])[answers.argmax(axis=1)])
+        return np.asarray(self._asked("predict", features))
+
+    def classes(self, count: int) -> NDArray[Any]:
+        """Return the classes in the order of the probabilities: 0, 1, ... where the model does not say."""
+        found = np.asarray(getattr(self.model, "classes_", np.arange(count)))
+        if found.shape != (count,):
+            raise ParameterError(
+                "The model has another number of classes than of probabilities.",
+                fix="let classes_ name the columns of predict_proba.",
+            )
+        return found
+
+    def positions(self, labels: NDArray[Any], count: int) -> Integers:
+        """Return the column of each label's probability, -1 for a class that a shadow does not know.
+
+        Raises:
+            ParameterError: if a label is none of the model's classes.
+        """
+        classes = self.classes(count)
+        equal = labels[:, None] == classes[None, :]
+        known = equal.any(axis=1)
+        if self.knows_all and not known.all():
+            raise ParameterError(
+                "Some labels are none of the model's classes.",
+                fix="give labels as the model was trained on; without classes_ they are 0, 1, ...",
+            )
+        return np.where(known, equal.argmax(axis=1), -1)
+
+    def _asked(self, method: str, features: Any) -> Any:
+        self.queries += len(features)
+        try:
+            return getattr(self.model, method)(features)
+        except Exception as error:  # noqa: BLE001  # whatever a foreign model raises may quote rows
+            raise ParameterError(
+                f"The model refuses these rows with {type(error).__name__}.",
+                fix="fit the model first, and give rows with the columns that it was trained on.",
+            ) from None
+
+
+def _rows_at(features: Any, positions: NDArray[Any]) -> Any:
+    return features.iloc[positions] if hasattr(features, "iloc") else features[positions]
+
+
+def _stacked(first: Any, second: Any) -> Any:
+    framed = hasattr(first, "iloc")
+    same = framed == hasattr(second, "iloc") and first.shape[1] == second.shape[1]
+    if not same or (framed and list(first.columns) != list(second.columns)):
+        raise ParameterError(
+            "The rows that are compared have other columns.", fix="give both with the same columns in the same order."
+        )
+    if not framed:
+        return np.concatenate([first, second])
+    import pandas as pd
+
+    return pd.concat([first, second], ignore_index=True)
+
+
+def _has_missing(values: NDArray[Any]) -> bool:
+    if values.dtype.kind == "f":
+        return not bool(np.isfinite(values).all())
+    if values.dtype.kind == "O":
+        return any(item is None or item != item for item in values.ravel().tolist())  # noqa: PLR0124  # NaN
+    return False
