@@ -9,6 +9,13 @@ from cloister.attacks.anatomy.attack import anatomy_definetti, anatomy_em
 from cloister.attacks.anatomy.result import AnatomyAttackResult
 from cloister.attacks.auditing.audit import audit_dp
 from cloister.attacks.auditing.audit_result import AuditResult
+from cloister.attacks.auditing.canaries import (
+    audit_estimator_once,
+    audit_mechanism_once,
+    audit_queries_once,
+    audit_synthesizer_once,
+)
+from cloister.attacks.auditing.everything import AuditsOfEverything, audit_everything
 from cloister.attacks.auditing.exact_check import Counterexample
 from cloister.attacks.calibration import Calibration, calibration_of, coverage_of
 from cloister.attacks.encryption.frequency_analysis import frequency_analysis
@@ -21,6 +28,7 @@ from cloister.attacks.integrity.poisoning import poisoning
 from cloister.attacks.integrity.result import RobustnessPoint, RobustnessResult
 from cloister.attacks.integrity.sanitizing import agreeing_rows
 from cloister.attacks.integrity.transfer import TransferResult, transferability
+from cloister.attacks.auditing.one_run import OneRunResult, audit_one_run
 from cloister.attacks.interfaces.averaging import AveragingResult, averaging
 from cloister.attacks.interfaces.census_reconstruction import (
     CensusReconstructionResult,
@@ -58,12 +66,19 @@ from cloister.attacks.tables.sparse_linkage import SparseLinkageResult, sparse_l
 from cloister.attacks.tables.table_membership import TableMembershipResult, table_membership
 from cloister.attacks.tables.text_similarity import jaro_winkler
 from cloister.attacks.tables.uniqueness import UniquenessResult, identifying_columns, uniqueness
+from cloister.attacks.synthetic.closest import DistanceResult, distance_to_closest_record
+from cloister.attacks.synthetic.inference import synthetic_inference
+from cloister.attacks.synthetic.linkability import synthetic_linkability
+from cloister.attacks.synthetic.membership import SyntheticMembershipResult, synthetic_membership
+from cloister.attacks.synthetic.result import SyntheticAttackResult
+from cloister.attacks.synthetic.singling_out import synthetic_singling_out
 
 __all__ = [
     "AnatomyAttackResult",
     "AttackResult",
     "AttributeInferenceResult",
     "AuditResult",
+    "AuditsOfEverything",
     "AveragingResult",
     "Calibration",
     "CorrelationResult",
@@ -85,7 +100,18 @@ __all__ = [
     "TransferResult",
     "agreeing_rows",
     "attribute_inference",
+    "DistanceResult",
+    "InterfaceAttackResult",
+    "OneRunResult",
+    "SyntheticAttackResult",
+    "SyntheticMembershipResult",
     "audit_dp",
+    "audit_estimator_once",
+    "audit_everything",
+    "audit_mechanism_once",
+    "audit_one_run",
+    "audit_queries_once",
+    "audit_synthesizer_once",
     "averaging",
     "calibration_of",
     "coverage_of",
@@ -154,5 +180,10 @@ __all__ = [
     "poisoning",
     "stored_records",
     "transferability",
+    "distance_to_closest_record",
+    "synthetic_inference",
+    "synthetic_linkability",
+    "synthetic_membership",
+    "synthetic_singling_out",
     "value_of_newcomer",
 ]

@@ -66,12 +66,12 @@ def test_distances_by_hand() -> None:
 
 
 def test_nearest_by_a_slow_way() -> None:
-    draw = SeededRandomSource(1)
-    rows, among = ((draw.words(3 * count) % np.uint64(5)).reshape(-1, 3) / 7.0 for count in (700, 40))
-    distances, places = nearest(rows, among)
-    slow = np.sqrt(((rows[:, None] - among[None]) ** 2).sum(axis=2))
-    assert distances == pytest.approx(slow.min(axis=1), abs=1e-5)
-    assert slow[np.arange(700), places] == pytest.approx(slow.min(axis=1))
+    tables = compared([A, ("x", "red", None)], [A])
+    features = Features(tables, (0, 1, 2))
+    rows = np.array([[0, 0, 0], [0, 0, 3], [1, 1, 3], [3, 0, 4]], dtype=np.int32)
+    distances, places = nearest(features.mixed(rows[1:]), features.mixed(rows[:1]))
+    assert distances**2 == pytest.approx([1 / 3, 1, 2 / 3])
+    assert places.tolist() == [0, 0, 0]
 
 
 def test_nearness_by_hand() -> None:

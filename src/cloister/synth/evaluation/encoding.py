@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cloister.data.engines.base import ARROW_TYPES
+from cloister.data.mixed_rows import MixedRows
 from cloister.data.profile import StorageType
 from cloister.synth.domain import Attribute
 from cloister.synth.evaluation.tables import Codes, Floats, Tables
@@ -85,6 +86,23 @@ class Features:
                 part *= np.sqrt(0.5)
             parts.append(part)
         return np.asarray(np.hstack(parts) / np.sqrt(len(self.columns)))
+
+    def mixed(self, codes: Codes) -> MixedRows:
+        """Return rows of which distances are measured pair by pair: amounts between 0 and 1, names as their cells.
+
+        Unlike in `distances`, any amount differs from a missing one by 1.
+        """
+        numeric = [column for column in self.columns if self.tables.numeric[column]]
+        others = [column for column in self.columns if not self.tables.numeric[column]]
+        shown = [np.append(scaled_amounts(self.tables.domain.attributes[column]), np.nan) for column in numeric]
+        numbers = [amounts[codes[:, column]] for amounts, column in zip(shown, numeric, strict=True)]
+        return MixedRows(
+            columns=tuple(self.tables.names[column] for column in (*numeric, *others)),
+            numbers=np.column_stack(numbers) if numbers else np.zeros((len(codes), 0)),
+            codes=codes[:, others],
+            lows=np.zeros(len(numeric)),
+            highs=np.ones(len(numeric)),
+        )
 
     def _column(self, codes: NDArray[np.int32], column: int) -> Floats:
         attribute = self.tables.domain.attributes[column]

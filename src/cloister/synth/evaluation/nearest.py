@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from cloister.core.random import RandomSource
 from cloister.data.columns import Role
+from cloister.data.mixed_rows import MixedRows
+from cloister.data.nearest_rows import nearest_rows
 from cloister.synth.evaluation.copies import standard_scores
 from cloister.synth.evaluation.encoding import Features
 from cloister.synth.evaluation.tables import Codes, Floats, Tables
@@ -23,7 +25,6 @@ from cloister.synth.evaluation.training import area
 __all__ = ["Guessing", "Nearness", "measure_guessing", "measure_nearness"]
 
 MOST_ROWS = 4_000
-_AT_A_TIME = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +92,8 @@ def measure_nearness(tables: Tables, source: RandomSource, *, most: int = MOST_R
     features = Features(tables, tuple(range(len(tables.names))))
     others = [rows for rows in (tables.real, tables.holdout) if rows is not None]
     count = min(most, *(rows.total for rows in others))
-    synthetic = features.distances(tables.synthetic.some(most, source))
-    shown = [features.distances(rows.some(count, source)) for rows in others]
+    synthetic = features.mixed(tables.synthetic.some(most, source))
+    shown = [features.mixed(rows.some(count, source)) for rows in others]
     found = [nearest(synthetic, part)[0] for part in shown]
     if len(found) == 1:
         return Nearness(rows=count, median=float(np.median(found[0])), distances=tuple(found[0].tolist()))
@@ -124,27 +125,18 @@ def measure_guessing(
     return tuple(_guessed(tables, name, real, control, synthetic) for name in sensitive)
 
 
-def nearest(rows: Floats, among: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def nearest(rows: MixedRows, among: MixedRows) -> tuple[Floats, NDArray[np.int64]]:
     """Return for each row the distance to the nearest one among others, and the place of that, the first of several."""
-    squares = (among**2).sum(axis=1)
-    distances, places = np.empty(len(rows)), np.empty(len(rows), dtype=np.int64)
-    for start in range(0, len(rows), _AT_A_TIME):
-        part = rows[start : start + _AT_A_TIME]
-        squared = (part**2).sum(axis=1)[:, None] + squares - 2 * part @ among.T
-        # Rounding must not decide between rows that are equally near.
-        squared = np.round(np.maximum(squared, 0), 10)
-        place = squared.argmin(axis=1)
-        places[start : start + len(part)] = place
-        distances[start : start + len(part)] = np.sqrt(squared[np.arange(len(part)), place])
-    return distances, places
+    distances, places = nearest_rows(rows, among, squared=True)
+    return distances[:, 0], places[:, 0]
 
 
 def _guessed(tables: Tables, name: str, real: Codes, control: Codes, synthetic: Codes) -> Guessing:
     (place,) = tables.domain.positions([name])
     features = Features(tables, tuple(column for column in range(len(tables.names)) if column != place))
-    known = features.distances(synthetic)
+    known = features.mixed(synthetic)
     hits = [
-        float(np.mean(synthetic[nearest(features.distances(rows), known)[1], place] == rows[:, place]))
+        float(np.mean(synthetic[nearest(features.mixed(rows), known)[1], place] == rows[:, place]))
         for rows in (real, control)
     ]
     usual = int(np.bincount(synthetic[:, place]).argmax())

@@ -111,8 +111,8 @@ def _looked_at(shadow: Synthesizer, targets: pa.Table, made: Table) -> Floats:
     wanted = _in_order(tables, targets)
     synthetic = tables.synthetic
     features = Features(tables, tuple(range(len(names))))
-    shown = features.distances(synthetic.codes)
-    distances, places = nearest(features.distances(wanted), shown)
+    shown = features.mixed(synthetic.codes)
+    distances, places = nearest(features.mixed(wanted), shown)
     copies = np.where(distances == 0, synthetic.weights[places], 0)
     return np.column_stack([np.log1p(copies), -distances, _density(synthetic, wanted)])
 

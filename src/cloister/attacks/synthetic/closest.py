@@ -1,0 +1,201 @@
+"""Distance to the closest record: are synthetic rows nearer to the people in the data than to others?
+
+The distance of a synthetic row to its closest original row (DCR), and its ratio to the distance to the second closest
+(NNDR), are customary figures. By themselves they say nothing: a good table is near to everybody. What counts is the
+share of synthetic rows that are nearer to an original row than to any control row, of which there are as many: one half
+unless the table remembers its people. Distances are Gower's (see `cloister.data.nearest_rows`), between 0 and 1.
+
+Keeping a distance is no protection either: a table that leaks can keep one, so that only the comparison is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.attacks.result import percent
+from cloister.attacks.synthetic.reading import chosen_rows, read_attacked
+from cloister.attacks.synthetic.result import ADVICE, SyntheticAttackResult, most_exposed, scored
+from cloister.core.random import RandomState, random_source
+from cloister.core.validation import check_count
+from cloister.data.nearest_rows import nearest_rows
+
+__all__ = ["ClosestRecords", "DistanceResult", "distance_to_closest_record"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosestRecords:
+    """Distances of synthetic rows to the closest rows of a table.
+
+    Attributes:
+        smallest: the 5th percentile of the distance to the closest row.
+        median: the median.
+        mean: the mean.
+        identical: the share at distance 0.
+        ratio_smallest: the 5th percentile of the ratio to the distance to the second closest row; two at distance 0
+            have ratio 1.
+        ratio_median: the median.
+    """
+
+    smallest: float
+    median: float
+    mean: float
+    identical: float
+    ratio_smallest: float
+    ratio_median: float
+
+    def to_dict(self) -> dict[str, float]:
+        """Return JSON-ready values."""
+        return {
+            "smallest": self.smallest,
+            "median": self.median,
+            "mean": self.mean,
+            "identical": self.identical,
+            "ratio_smallest": self.ratio_smallest,
+            "ratio_median": self.ratio_median,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistanceResult(SyntheticAttackResult):
+    """How near synthetic rows come to original and to control rows.
+
+    The success is the share of synthetic rows that are nearer to an original row than to any control row, ties
+    counting half; one half is guessing.
+
+    Attributes:
+        to_original: distances to the closest original rows.
+        to_control: distances to the closest control rows; None without a control.
+    """
+
+    schema: ClassVar[str] = "cloister.closest_records/1"
+
+    to_original: ClosestRecords
+    to_control: ClosestRecords | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Return whether, at the stated confidence, more than half of the synthetic rows are nearer to the original."""
+        return self.to_control is not None and self.interval[0] > self.baseline
+
+    @property
+    def verdict(self) -> str:
+        """Return a few sentences for a custodian."""
+        same = f"{percent(self.to_original.identical)} of the synthetic rows equal an original row"
+        if self.to_control is None:
+            return f"{same}. Without control rows that says nothing: it may be as many of any other table."
+        same += f", {percent(self.to_control.identical)} a control row"
+        rates = f"{percent(self.success)} of the synthetic rows are nearer to the original than to the control"
+        if self.succeeded:
+            return f"The synthetic table is nearer to its people than to others: {rates}, where half would be. {same}."
+        return f"The synthetic table is no nearer to its people than to others: {rates}. {same}. Others may find more."
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        rows = [*SyntheticAttackResult.summary(self)]
+        for name, part in (("original", self.to_original), ("control", self.to_control)):
+            if part is not None:
+                told = f"closest row: median {part.median:.4g}, 5th percentile {part.smallest:.4g}"
+                told += (
+                    f"; ratio to the second: median {part.ratio_median:.4g}, 5th percentile {part.ratio_smallest:.4g}"
+                )
+                rows.append((f"distance to {name}", told))
+        return tuple(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values that start with a version marker; never the distances of single rows."""
+        return {
+            **SyntheticAttackResult.to_dict(self),
+            "to_original": self.to_original.to_dict(),
+            "to_control": None if self.to_control is None else self.to_control.to_dict(),
+        }
+
+
+def distance_to_closest_record(
+    original: Any,
+    synthetic: Any,
+    *,
+    control: Any = None,
+    columns: Sequence[str] | None = None,
+    most_rows: int = 50_000,
+    bounds: Mapping[str, Any] | None = None,
+    confidence: object = 0.95,
+    random_state: RandomState = None,
+) -> DistanceResult:
+    """Return how near synthetic rows come to the rows that they were made from, beside control rows.
+
+    If the original and the control are of different sizes, the larger one is cut at random to the size of the smaller
+    one: among more rows, the closest is closer.
+
+    Args:
+        original: the rows that the synthetic ones were made from: a `cloister.Table`, a data frame or a file.
+        synthetic: the synthetic rows, likewise.
+        control: rows of the same kind that had no part in the synthetic table; without them the distances are
+            described, and nothing is judged.
+        columns: which columns; without it, all that the tables share but identifiers.
+        most_rows: how many rows of each table are compared at most, chosen at random.
+        bounds: public ranges of numeric columns; without them, distances are scaled by the range of all tables.
+        confidence: of the interval: exact (Clopper-Pearson), synthetic rows with the same closest row counting as one.
+        random_state: of the choice of rows; an integer is for tests.
+
+    Raises:
+        UnknownColumnError: if a table lacks a column.
+        DataError: if a table is empty.
+    """
+    source, most = random_source(random_state), check_count(most_rows, name="most_rows", at_least=2)
+    tables = read_attacked(original, synthetic, control=control, columns=columns, bounds=bounds).evened(source)
+    synthetic_rows = tables.synthetic.take(chosen_rows(len(tables.synthetic), most, source))
+    kept = chosen_rows(len(tables.original), most, source)
+    real, places = tables.original.take(kept), tables.places[kept]
+    distances, nearest = nearest_rows(synthetic_rows, real, neighbors=min(2, len(real)))
+    found, trials = _described(distances), len(synthetic_rows)
+    exposed = np.zeros(len(real))
+    np.maximum.at(exposed, nearest[:, 0], 1 - distances[:, 0])
+    shared: dict[str, Any] = {
+        "attack": "distance to the closest record",
+        "kind": "synthetic rows nearer to the original than to the control",
+        "assumption": "holds the synthetic table and takes whoever is near to one of its rows for somebody in the data",
+        "baseline": 0.5,
+        "queries": 0,
+        "mitigation": ADVICE,
+        "worst": most_exposed(places, exposed),
+        "to_original": found,
+    }
+    if tables.control is None:
+        return DistanceResult(**shared, **scored(trials / 2, trials, control=None, confidence=confidence))
+    others = tables.control.take(chosen_rows(len(tables.control), most, source))
+    apart, place = nearest_rows(synthetic_rows, others, neighbors=min(2, len(others)))
+    nearer, tied = distances[:, 0] < apart[:, 0], distances[:, 0] == apart[:, 0]
+    closest = np.where(nearer, nearest[:, 0], len(real) + place[:, 0])[~tied]
+    hits = float(nearer.sum() + tied.sum() / 2)
+    return DistanceResult(
+        **shared,
+        to_control=_described(apart),
+        **scored(hits, trials, control=None, confidence=confidence, alike=(_alike(closest, trials), 1.0)),
+    )
+
+
+def _described(distances: Floats) -> ClosestRecords:
+    first = distances[:, 0]
+    second = distances[:, -1]
+    ratio = np.divide(first, second, out=np.ones(len(first)), where=second > 0)
+    return ClosestRecords(
+        smallest=float(np.quantile(first, 0.05)),
+        median=float(np.median(first)),
+        mean=float(first.mean()),
+        identical=float((first == 0).mean()),
+        ratio_smallest=float(np.quantile(ratio, 0.05)),
+        ratio_median=float(np.median(ratio)),
+    )
+
+
+def _alike(closest: NDArray[np.int64], trials: int) -> float:
+    """Return how many synthetic rows have the same closest row, on average over synthetic rows."""
+    counts = np.bincount(closest)
+    return float((counts.astype(np.float64) ** 2).sum() / trials) if counts.size else 1.0

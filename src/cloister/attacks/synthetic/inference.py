@@ -1,0 +1,120 @@
+"""Inference: does the synthetic table tell a secret of somebody whose other columns are known?
+
+The attacker finds the synthetic row nearest to what is known of a person, and takes its secret for the person's. After
+Giomi et al. (2022). A synthetic table is made to tell how columns hang together, and so to be right often: only what is
+right more often for people in the data than for others is a leak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.attacks.synthetic.reading import Attacked, chosen_rows, read_attacked
+from cloister.attacks.synthetic.result import ADVICE, SyntheticAttackResult, most_exposed, scored
+from cloister.core.random import RandomState, random_source
+from cloister.core.validation import check_count, check_non_negative
+from cloister.data.mixed_rows import MixedRows
+from cloister.data.nearest_rows import nearest_rows
+from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnError
+
+__all__ = ["synthetic_inference"]
+
+
+def synthetic_inference(
+    original: Any,
+    synthetic: Any,
+    *,
+    secret: str,
+    control: Any = None,
+    known: Sequence[str] | None = None,
+    tolerance: object = 0.05,
+    attacks: int = 10_000,
+    bounds: Mapping[str, Any] | None = None,
+    confidence: object = 0.95,
+    random_state: RandomState = None,
+) -> SyntheticAttackResult:
+    """Return how often the nearest synthetic row has a person's secret.
+
+    Args:
+        original: the rows that the synthetic ones were made from: a `cloister.Table`, a data frame or a file.
+        synthetic: the synthetic rows, likewise.
+        secret: the column that is guessed.
+        control: rows of the same kind that had no part in the synthetic table.
+        known: the columns that the attacker knows; without it, all others.
+        tolerance: a number counts as guessed if it is off by at most this share of the true value; other values must
+            be the same.
+        attacks: how many people are attacked, and as many of the control.
+        bounds: public ranges of numeric columns; without them, distances are scaled by the range of all tables.
+        confidence: of the intervals.
+        random_state: of the choice of people; an integer is for tests.
+
+    Raises:
+        UnknownColumnError: if a table lacks a column.
+        ParameterError: if the secret is among the known columns, or nothing else is known.
+        DataError: if a table is empty.
+    """
+    most = check_count(attacks, name="attacks", at_least=1)
+    share = float(check_non_negative(tolerance, name="tolerance"))
+    if not isinstance(secret, str):
+        raise ParameterTypeError("secret is not the name of a column.", fix='write for example secret="income".')
+    if isinstance(known, str):
+        raise ParameterTypeError("known is one text, not a list of names.", fix=f'write known=["{known}"].')
+    named = None if known is None else [*known, secret]
+    tables = read_attacked(original, synthetic, control=control, columns=named, bounds=bounds)
+    if secret not in tables.names:
+        raise UnknownColumnError(secret, tables.names)
+    aids = [name for name in tables.names if name != secret] if known is None else list(known)
+    if not aids or secret in aids:
+        raise ParameterError(
+            "The attacker knows the secret, or nothing at all.", fix="list other columns than the secret in known."
+        )
+    source = random_source(random_state)
+    places = chosen_rows(len(tables.original), most, source)
+    people = tables.original.take(places)
+    right, near = _guessed(tables, people, secret, aids, share)
+    compared = None
+    if tables.control is not None:
+        others = tables.control.take(chosen_rows(len(tables.control), most, source))
+        compared = (float(_guessed(tables, others, secret, aids, share)[0].sum()), len(others))
+    return SyntheticAttackResult(
+        attack="inference",
+        kind=f'"{secret}" from {len(aids)} known columns',
+        assumption=f'holds the synthetic table, knows {len(aids)} columns of a person and guesses "{secret}"',
+        baseline=_usual(tables, people, secret, share),
+        queries=0,
+        mitigation=ADVICE,
+        worst=most_exposed(places, np.where(right, near, 0.0)),
+        **scored(float(right.sum()), len(places), control=compared, confidence=confidence),
+    )
+
+
+def _guessed(
+    tables: Attacked, people: MixedRows, secret: str, known: Sequence[str], share: float
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return whose secret is guessed, and how near the nearest synthetic row is: 1 for a copy of what is known."""
+    distances, places = nearest_rows(people.only(known), tables.synthetic.only(known))
+    guesses = tables.synthetic.column(secret)[places[:, 0]]
+    return _same(people, people.column(secret), guesses, secret, share), 1 - distances[:, 0]
+
+
+def _same(rows: MixedRows, truth: Any, guess: Any, secret: str, share: float) -> NDArray[np.bool_]:
+    """Return which guesses are right."""
+    if rows.columns.index(secret) >= rows.numeric:
+        return np.asarray(truth == guess)
+    both = np.isnan(truth) & np.isnan(guess)
+    return np.asarray(both | (np.abs(truth - guess) <= share * np.abs(truth)))
+
+
+def _usual(tables: Attacked, people: MixedRows, secret: str, share: float) -> float:
+    """Return how often the most frequent synthetic value, or the middle of numbers, is right."""
+    shown = tables.synthetic.column(secret)
+    values, counts = np.unique(shown, return_counts=True)
+    guesses = [values[counts.argmax()]]
+    if tables.synthetic.columns.index(secret) < tables.synthetic.numeric and not np.isnan(shown).all():
+        guesses.append(np.nanmedian(shown))
+    truth = people.column(secret)
+    return max(float(_same(people, truth, guess, secret, share).mean()) for guess in guesses)

@@ -1,0 +1,121 @@
+"""The tables of an attack on synthetic data, checked and coded alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.core import validation
+from cloister.core.random import RandomSource, permutation
+from cloister.data.columns import Role
+from cloister.data.mixed_rows import MixedRows, read_mixed_rows
+from cloister.data.sources import open_table
+from cloister.data.table import Table
+from cloister.errors import DataError, ParameterError, ParameterTypeError, UnknownColumnError
+
+__all__ = ["Attacked", "chosen_rows", "read_attacked"]
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attacked:
+    """What an attacker holds, and the rows that the attack is tried on.
+
+    Attributes:
+        original: the rows that the synthetic ones were made from. Protected.
+        synthetic: the synthetic rows.
+        control: rows of the same kind that had no part in the synthetic ones. Protected.
+        places: where each row of ``original`` is in the custodian's table.
+    """
+
+    original: MixedRows
+    synthetic: MixedRows
+    control: MixedRows | None
+    places: Places
+
+    def __repr__(self) -> str:
+        return f"Attacked({', '.join(self.names)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the columns."""
+        return self.original.columns
+
+    def evened(self, source: RandomSource) -> Attacked:
+        """Return as many original rows as control rows, chosen at random: what depends on size can be compared then."""
+        if self.control is None:
+            return self
+        count = min(len(self.original), len(self.control))
+        kept = chosen_rows(len(self.original), count, source)
+        control = self.control.take(chosen_rows(len(self.control), count, source))
+        return replace(self, original=self.original.take(kept), control=control, places=self.places[kept])
+
+
+def read_attacked(
+    original: Any,
+    synthetic: Any,
+    *,
+    control: Any = None,
+    columns: Sequence[str] | None = None,
+    bounds: Mapping[str, Any] | None = None,
+) -> Attacked:
+    """Open the tables and code them alike, or refuse what cannot be compared.
+
+    Raises:
+        UnknownColumnError: if a table lacks a column.
+        DataError: if a table is empty.
+        ParameterError: if the tables have no column in common, or one of different kinds.
+    """
+    given = {"original": original, "synthetic": synthetic, "control": control}
+    opened = {name: _opened(value, name) for name, value in given.items() if value is not None or name != "control"}
+    names = _names(opened, columns)
+    rows = read_mixed_rows(list(opened.values()), names, bounds=_ranges(bounds))
+    for name, part in zip(opened, rows, strict=True):
+        if not len(part):
+            raise DataError(f"The {name} table has no rows.", fix="give a table with rows.")
+    return Attacked(rows[0], rows[1], rows[2] if len(rows) > 2 else None, np.arange(len(rows[0])))
+
+
+def chosen_rows(count: int, most: int, source: RandomSource) -> Places:
+    """Return places of rows without repetition, at most so many; in order where all are taken."""
+    return np.arange(count) if count <= most else permutation(source, count)[:most]
+
+
+def _opened(value: Any, name: str) -> Table:
+    if value is None:
+        raise ParameterTypeError(f"There is no {name} table.", fix=f"give the {name} rows as a table or a data frame.")
+    held = getattr(value, "table", None)
+    if isinstance(held, Table):
+        return held
+    return value if isinstance(value, Table) else open_table(value)
+
+
+def _names(opened: Mapping[str, Table], columns: Sequence[str] | None) -> list[str]:
+    if isinstance(columns, str):
+        raise ParameterTypeError("columns is one text, not a list of names.", fix=f'write columns=["{columns}"].')
+    first = opened["original"]
+    if columns is None:
+        shared = [name for name in first.columns if all(name in table.columns for table in opened.values())]
+        described = {} if first.schema is None else first.schema.columns
+        names = [name for name in shared if name not in described or described[name].role is not Role.IDENTIFIER]
+    else:
+        names = list(dict.fromkeys(columns))
+    if not names:
+        raise ParameterError("The tables have no column in common.", fix="give tables with the same columns.")
+    for name in names:
+        for table in opened.values():
+            if name not in table.columns:
+                raise UnknownColumnError(str(name), table.columns)
+    return names
+
+
+def _ranges(bounds: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
+    if bounds is not None and not isinstance(bounds, Mapping):
+        raise ParameterTypeError("bounds is not a mapping.", fix='write for example bounds={"age": (0, 110)}.')
+    checked = {name: validation.check_bounds(pair) for name, pair in (bounds or {}).items()}
+    return {name: (float(low), float(high)) for name, (low, high) in checked.items()}

@@ -1,0 +1,84 @@
+"""Distances to the closest record, by hand and beside a control."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from cloister.attacks import distance_to_closest_record
+from cloister.core.random import SeededRandomSource
+from cloister.errors import DataError, ParameterError
+from tests.attacks.synthetic.populations import people, with_copies
+
+ORIGINAL, CONTROL, FRESH = (people(1_000, seed=seed) for seed in (11, 12, 13))
+
+
+def test_distances_by_hand() -> None:
+    original = pa.table({"age": [0, 50], "job": ["nurse", "clerk"]})
+    made = pa.table({"age": [0, 100], "job": ["nurse", "clerk"]})
+    found = distance_to_closest_record(original, made)
+    # The second row is half of the range from (50, clerk): (0.5 + 0) / 2; from the other one (1 + 1) / 2.
+    assert found.to_original.mean == pytest.approx(0.125)
+    assert found.to_original.identical == 0.5
+    assert found.to_original.ratio_median == pytest.approx(0.125)
+    assert found.to_control is None
+    assert not found.succeeded
+    assert "Without control rows that says nothing" in found.verdict
+    assert found.worst == ((0, 1.0), (1, 0.75))
+
+
+def test_public_bounds_scale_the_distances() -> None:
+    tables = (pa.table({"age": [0]}), pa.table({"age": [50]}))
+    assert distance_to_closest_record(*tables).to_original.mean == 1
+    assert distance_to_closest_record(*tables, bounds={"age": (0, 100)}).to_original.mean == 0.5
+
+
+def test_copied_rows_are_nearer_to_the_original() -> None:
+    made = with_copies(FRESH, ORIGINAL, 0.3)
+    found = distance_to_closest_record(ORIGINAL, made, control=CONTROL, random_state=SeededRandomSource(1))
+    assert found.succeeded
+    assert found.success == pytest.approx(0.65, abs=0.05)
+    assert found.to_original.identical == pytest.approx(0.3)
+    assert found.to_control is not None
+    assert found.to_control.identical == 0
+    told = found.to_dict()
+    assert told["schema"] == "cloister.closest_records/1"
+    assert "town" not in json.dumps(told)
+    assert "distance to control" in dict(found.summary())
+    assert "nearer to its people" in found.report().to_markdown()
+
+
+def test_fresh_rows_are_not() -> None:
+    found = distance_to_closest_record(ORIGINAL, FRESH, control=CONTROL, random_state=SeededRandomSource(1))
+    assert not found.succeeded
+    assert found.interval[0] < 0.5 < found.interval[1]
+
+
+def test_ties_count_half() -> None:
+    table = pa.table({"a": ["x", "y"]})
+    found = distance_to_closest_record(table, table, control=table)
+    assert found.success == 0.5
+    assert found.to_original.ratio_smallest == 0
+
+
+def test_rows_with_the_same_closest_row_count_as_one() -> None:
+    crowd = pa.table({"a": [1.0 + place / 10**6 for place in range(400)]})
+    found = distance_to_closest_record(pa.table({"a": [1.0, 9.0]}), crowd, control=pa.table({"a": [0.0, 8.0]}))
+    assert found.success == 1
+    assert not found.succeeded
+
+
+def test_fewer_rows_may_be_compared() -> None:
+    found = distance_to_closest_record(
+        ORIGINAL, FRESH, control=CONTROL, most_rows=50, random_state=SeededRandomSource(1)
+    )
+    assert found.trials == 50
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(DataError, match="Fix: give a table with rows"):
+        distance_to_closest_record(ORIGINAL, FRESH, control=CONTROL.slice(0, 0))
+    with pytest.raises(ParameterError, match="Fix: use for example most_rows"):
+        distance_to_closest_record(ORIGINAL, FRESH, most_rows=1)
