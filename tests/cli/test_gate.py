@@ -57,17 +57,18 @@ def test_a_synthetic_table_needs_a_control_or_a_promise(capsys: pytest.CaptureFi
 
 def test_two_tables_are_attacked_together(capsys: pytest.CaptureFixture[str]) -> None:
     frame = correlated()
-    frame.to_csv("origin.csv", index=False)
     table = cl.open_table(frame)
     schema = cl.Schema.infer(table).confirm().with_role("job", "quasi").with_role("age", "quasi")
     models = [cl.LDiversity("illness", l=2, kind="frequency")]
     table = table.with_schema(schema.with_role("illness", "sensitive"))
-    cl.anonymize(table, models=models, algorithm="anatomy").write("two.csv")
-    asked = ["two.quasi.csv", "--sensitive-table", "two.sensitive.csv", "--original", "origin.csv"]
+    release = cl.anonymize(table, models=models, algorithm="anatomy")
+    release.write("two.csv")
+    frame.iloc[release.tables.positions].to_csv("truth.csv", index=False)
+    asked = ["two.quasi.csv", "--sensitive-table", "two.sensitive.csv", "--original", "truth.csv"]
     assert app.run(["gate", *asked, "--kind", "anatomy"]) == 1
     assert app.run(["gate", *asked]) == 2
     capsys.readouterr()
-    assert app.run(["attack", "anatomy-em", "two.quasi.csv", "two.sensitive.csv", "--original", "origin.csv"]) == 0
+    assert app.run(["attack", "anatomy-em", "two.quasi.csv", "two.sensitive.csv", "--truth", "truth.csv"]) == 0
     assert "verdict" in capsys.readouterr().out
 
 

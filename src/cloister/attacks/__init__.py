@@ -17,10 +17,14 @@ from cloister.attacks.auditing.canaries import (
 )
 from cloister.attacks.auditing.everything import AuditsOfEverything, audit_everything
 from cloister.attacks.auditing.exact_check import Counterexample
+from cloister.attacks.auditing.one_run import OneRunResult, audit_one_run
 from cloister.attacks.calibration import Calibration, calibration_of, coverage_of
 from cloister.attacks.encryption.frequency_analysis import frequency_analysis
 from cloister.attacks.encryption.order_analysis import cumulative_attack, sorting_attack
 from cloister.attacks.encryption.result import EncryptionAttackResult
+from cloister.attacks.gating.deciding import gate
+from cloister.attacks.gating.findings import Finding, GateResult
+from cloister.attacks.gating.policy import GatePolicy
 from cloister.attacks.graphs.node_identification import NodeIdentificationResult, node_identification
 from cloister.attacks.graphs.trajectory_uniqueness import TrajectoryUniquenessResult, trajectory_uniqueness
 from cloister.attacks.integrity.evasion import evasion
@@ -28,7 +32,6 @@ from cloister.attacks.integrity.poisoning import poisoning
 from cloister.attacks.integrity.result import RobustnessPoint, RobustnessResult
 from cloister.attacks.integrity.sanitizing import agreeing_rows
 from cloister.attacks.integrity.transfer import TransferResult, transferability
-from cloister.attacks.auditing.one_run import OneRunResult, audit_one_run
 from cloister.attacks.interfaces.averaging import AveragingResult, averaging
 from cloister.attacks.interfaces.census_reconstruction import (
     CensusReconstructionResult,
@@ -51,6 +54,12 @@ from cloister.attacks.models.membership import membership
 from cloister.attacks.models.membership_result import MembershipResult
 from cloister.attacks.models.stored import StoredRecordsResult, stored_records
 from cloister.attacks.result import AttackResult
+from cloister.attacks.synthetic.closest import DistanceResult, distance_to_closest_record
+from cloister.attacks.synthetic.inference import synthetic_inference
+from cloister.attacks.synthetic.linkability import synthetic_linkability
+from cloister.attacks.synthetic.membership import SyntheticMembershipResult, synthetic_membership
+from cloister.attacks.synthetic.result import SyntheticAttackResult
+from cloister.attacks.synthetic.singling_out import synthetic_singling_out
 from cloister.attacks.tables.background import background_knowledge
 from cloister.attacks.tables.databases import CorrelationResult, IdentificationResult, correlation, identification
 from cloister.attacks.tables.dictionary import DictionaryResult, dictionary, digit_pattern
@@ -66,12 +75,6 @@ from cloister.attacks.tables.sparse_linkage import SparseLinkageResult, sparse_l
 from cloister.attacks.tables.table_membership import TableMembershipResult, table_membership
 from cloister.attacks.tables.text_similarity import jaro_winkler
 from cloister.attacks.tables.uniqueness import UniquenessResult, identifying_columns, uniqueness
-from cloister.attacks.synthetic.closest import DistanceResult, distance_to_closest_record
-from cloister.attacks.synthetic.inference import synthetic_inference
-from cloister.attacks.synthetic.linkability import synthetic_linkability
-from cloister.attacks.synthetic.membership import SyntheticMembershipResult, synthetic_membership
-from cloister.attacks.synthetic.result import SyntheticAttackResult
-from cloister.attacks.synthetic.singling_out import synthetic_singling_out
 
 __all__ = [
     "AnatomyAttackResult",
@@ -81,30 +84,46 @@ __all__ = [
     "AuditsOfEverything",
     "AveragingResult",
     "Calibration",
+    "CensusReconstructionResult",
+    "CompromisedRecordsResult",
     "CorrelationResult",
     "Counterexample",
     "DictionaryResult",
     "DisclosureResult",
+    "DistanceResult",
+    "EncryptionAttackResult",
+    "ExtractionResult",
+    "Finding",
+    "GatePolicy",
+    "GateResult",
+    "GradientLeakageResult",
     "IdentificationResult",
     "InterfaceAttackResult",
-    "anatomy_definetti",
-    "anatomy_em",
-    "ExtractionResult",
-    "GradientLeakageResult",
-    "InterfaceAttackResult",
+    "IntersectionResult",
     "InversionResult",
+    "LinkageResult",
     "MembershipResult",
+    "MinimalityResult",
+    "ModelDifferenceResult",
+    "NodeIdentificationResult",
+    "OneRunResult",
+    "Published",
+    "ReconstructionResult",
     "RobustnessPoint",
     "RobustnessResult",
+    "SinglingOutResult",
+    "SparseLinkageResult",
     "StoredRecordsResult",
-    "TransferResult",
-    "agreeing_rows",
-    "attribute_inference",
-    "DistanceResult",
-    "InterfaceAttackResult",
-    "OneRunResult",
     "SyntheticAttackResult",
     "SyntheticMembershipResult",
+    "TableMembershipResult",
+    "TrajectoryUniquenessResult",
+    "TransferResult",
+    "UniquenessResult",
+    "agreeing_rows",
+    "anatomy_definetti",
+    "anatomy_em",
+    "attribute_inference",
     "audit_dp",
     "audit_estimator_once",
     "audit_everything",
@@ -113,77 +132,56 @@ __all__ = [
     "audit_queries_once",
     "audit_synthesizer_once",
     "averaging",
-    "calibration_of",
-    "coverage_of",
-    "IntersectionResult",
-    "LinkageResult",
-    "MinimalityResult",
-    "SinglingOutResult",
-    "SparseLinkageResult",
-    "TableMembershipResult",
-    "UniquenessResult",
-    "audit_dp",
-    "averaging",
     "background_knowledge",
+    "calibration_of",
+    "census_reconstruction",
+    "compromised_records",
     "correlation",
+    "coverage_of",
+    "cumulative_attack",
     "dictionary",
     "differencing",
     "digit_pattern",
+    "distance_to_closest_record",
+    "evasion",
+    "extremes",
+    "extremes_by_counting",
+    "frequency_analysis",
+    "gate",
+    "gradient_leakage",
     "homogeneity",
     "identification",
     "identifying_columns",
+    "individual_tracker",
     "intersection",
     "jaro_winkler",
     "linkage",
+    "membership",
     "minimality",
+    "model_difference",
+    "model_extraction",
+    "model_inversion",
+    "node_identification",
+    "poisoning",
     "posterior_of_groups",
     "pram_intersection",
     "probabilistic_inference",
+    "reconstruction",
     "republication",
     "similarity",
     "singling_out",
     "skewness",
-    "sparse_linkage",
-    "table_membership",
-    "uniqueness",
-    "CensusReconstructionResult",
-    "CompromisedRecordsResult",
-    "Counterexample",
-    "EncryptionAttackResult",
-    "InterfaceAttackResult",
-    "ModelDifferenceResult",
-    "NodeIdentificationResult",
-    "Published",
-    "ReconstructionResult",
-    "TrajectoryUniquenessResult",
-    "audit_dp",
-    "averaging",
-    "census_reconstruction",
-    "compromised_records",
-    "cumulative_attack",
-    "differencing",
-    "extremes",
-    "extremes_by_counting",
-    "frequency_analysis",
-    "individual_tracker",
-    "model_difference",
-    "node_identification",
-    "reconstruction",
     "sorting_attack",
-    "tracker",
-    "trajectory_uniqueness",
-    "evasion",
-    "gradient_leakage",
-    "membership",
-    "model_extraction",
-    "model_inversion",
-    "poisoning",
+    "sparse_linkage",
     "stored_records",
-    "transferability",
-    "distance_to_closest_record",
     "synthetic_inference",
     "synthetic_linkability",
     "synthetic_membership",
     "synthetic_singling_out",
+    "table_membership",
+    "tracker",
+    "trajectory_uniqueness",
+    "transferability",
+    "uniqueness",
     "value_of_newcomer",
 ]

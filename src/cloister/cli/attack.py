@@ -112,26 +112,33 @@ _inside_classes("skewness", "Find classes of RELEASE in which a sensitive value 
 
 
 @command(
-    "anatomy-em",
-    example="cloister attack anatomy-em out.quasi.csv out.sensitive.csv --original visits.csv",
-    group=group,
+    "anatomy-em", example="cloister attack anatomy-em out.quasi.csv out.sensitive.csv --truth truth.csv", group=group
 )
 @click.argument("quasi", metavar="QUASI")
 @click.argument("sensitive", metavar="SENSITIVE")
-@_ORIGINAL
 @click.option(
-    "--method", type=click.Choice(["exact", "restricted", "free"]), default="exact", show_default=True,
+    "--truth", metavar="DATA", required=True, help="The true values, in the order of QUASI; for scoring only."
+)
+@click.option(
+    "--method",
+    type=click.Choice(["exact", "restricted", "free"]),
+    default="exact",
+    show_default=True,
     help="How the groups are used while learning.",
-)  # fmt: skip
+)
 @common
-def anatomy_em(output: Output, *, quasi: str, sensitive: str, original: str, method: str, **others: Any) -> None:
-    """Learn from the two tables of an anatomy release who has which sensitive value."""
+def anatomy_em(output: Output, *, quasi: str, sensitive: str, truth: str, method: str, **others: Any) -> None:
+    """Learn from the two tables of an anatomy release who has which sensitive value.
+
+    Released rows are in random order, and only whoever made the release knows whose they are: in Python,
+    cl.attacks.anatomy_em(release) needs no truth.
+    """
     from cloister.attacks import anatomy_em as learn
 
     def run(tables: dict[str, Any]) -> Any:
-        return learn((tables["quasi"], tables["sensitive"]), truth=tables["original"], method=method)
+        return learn((tables["quasi"], tables["sensitive"]), truth=tables["truth"], method=method)
 
-    _attack(output, run, {"quasi": quasi, "sensitive": sensitive, "original": original}, **others)
+    _attack(output, run, {"quasi": quasi, "sensitive": sensitive, "truth": truth}, **others)
 
 
 def _synthetic(name: str, function_name: str, doc: str, *, needs_secret: bool = False) -> None:

@@ -10,13 +10,14 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
+from cloister.attacks import GatePolicy
 from cloister.errors import DataError
 from cloister.hub.domain.certificates import check_certificate
 from cloister.hub.domain.column_rules import ColumnRule, Use
 from cloister.hub.domain.policy import Operation
 from cloister.hub.domain.roles import Role
 from cloister.hub.hub import Hub
-from cloister.hub.services.offered import releases
+from cloister.hub.services.offered import gating, releases
 from cloister.hub.store.models import Result
 from tests.hub.conftest import ClientFor
 from tests.hub.offered.helpers import API, PURPOSE, allow, ask, job_of, user_id, work
@@ -376,8 +377,9 @@ def test_the_owner_sees_what_attacks_found_and_nobody_else_does(
 
 
 def test_what_the_gate_advises_against_leaves_with_a_reason_only(
-    hub: Hub, owner: TestClient, ada: TestClient, dataset: str
+    hub: Hub, owner: TestClient, ada: TestClient, dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(gating, "GatePolicy", lambda **limits: GatePolicy(max_match=0.001, **limits))
     job = made(hub, ada, dataset, k=3)
     assert owner.get(f"{API}/jobs/{job}/result").json()["owner_only"]["gate"]["publish"] is False
     for note in ("", "  "):

@@ -18,7 +18,7 @@ from cloister.errors import ParameterError
 __all__ = ["KINDS", "Subject", "subject_of"]
 
 KINDS = ("anonymized table", "two tables", "synthetic table")
-_UNPROMISED = "nothing is promised about it"
+_UNPROMISED = "whoever made it did not say what holds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ def subject_of(
         release=release if isinstance(release, Release | AnatomyRelease | tuple | list) else _table(release),
         original=rows,
         control=None if control is None else _table(control),
-        quasi=None if quasi_identifiers is None else tuple(quasi_identifiers),
+        quasi=_quasi(rows, quasi_identifiers),
         sensitive=_sensitive(release, rows, sensitive),
         guarantee=_promise(release, guarantee),
         source=source,
@@ -102,6 +102,17 @@ def _table(table: Any) -> Table:
     return table if isinstance(table, Table) else open_table(table)
 
 
+def _quasi(original: Table | None, named: Sequence[str] | None) -> tuple[str, ...] | None:
+    if named is not None:
+        return tuple(named)
+    return _with_role(original, Role.QUASI) or None
+
+
+def _with_role(table: Table | None, role: Role) -> tuple[str, ...]:
+    schema = getattr(table, "schema", None)
+    return () if schema is None else tuple(schema.with_roles(role))
+
+
 def _sensitive(release: Any, original: Table | None, sensitive: str | Sequence[str] | None) -> tuple[str, ...]:
     if sensitive is not None:
         return (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
@@ -109,8 +120,7 @@ def _sensitive(release: Any, original: Table | None, sensitive: str | Sequence[s
         return (release.tables.attribute,)
     if isinstance(release, Release):
         return tuple(release.roles.sensitive)
-    schema = getattr(original, "schema", None)
-    return () if schema is None else tuple(schema.with_roles(Role.SENSITIVE))
+    return _with_role(original, Role.SENSITIVE)
 
 
 def _promise(release: Any, guarantee: Guarantee | None) -> Guarantee:
