@@ -23,6 +23,7 @@ _NOUNS = {
         "cloister.cli.anonymize", "anonymize", "Make a protected copy of a table that may be shared, with its report."
     ),
     "attack": Noun("cloister.cli.attack", "group", "Try one attack on what is about to be published."),
+    "audit": Noun("cloister.cli.audit", "audit", "Try to refute the promises of everything that is registered."),
     "demo": Noun("cloister.cli.demo", "demo", "A hub on this machine with made-up people, to look around in."),
     "evaluate": Noun("cloister.cli.predict", "evaluate", "Say how often a saved model is right, beside a guess."),
     "gate": Noun("cloister.cli.gate", "gate", "Attack a release in every way that fits it: publish or not, and why."),
