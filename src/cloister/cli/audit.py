@@ -12,7 +12,7 @@ _FAMILIES = ("mechanism", "estimator", "synthesizer")
 
 
 @command("audit", example=_EXAMPLE)
-@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.argument("names", metavar="NAMES", nargs=-1)
 @click.option("--epsilon", metavar="E", default="1", show_default=True, help="At which epsilon each is made.")
 @click.option(
     "--seconds",
@@ -28,7 +28,7 @@ _FAMILIES = ("mechanism", "estimator", "synthesizer")
 def audit(output: Output, *, names: tuple[str, ...], epsilon: str, seconds: float, family: tuple[str, ...]) -> int:
     """Run mechanisms, estimators and synthesizers again and again on neighbors, and compare with what they promise.
 
-    NAME is one that is registered, such as laplace; without any, all are audited. More seconds find more. An audit that
+    NAMES are registered ones, such as laplace; without any, all are audited. More seconds find more. An audit that
     refutes nothing proves nothing; one that refutes a promise is a bug, and ends with code 1.
     """
     from cloister.attacks import audit_everything

@@ -27,7 +27,7 @@ from cloister.attacks.tables.linkage import linkage
 __all__ = ["Check", "battery"]
 
 _MOST_SECRETS = 3
-_ATTACKS = 2_000
+_ATTACKS = 10_000
 _ROWS = 20_000
 
 
@@ -130,7 +130,7 @@ def _synthetic(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
     yield Check(
         attack="closest rows",
         run=partial(distance_to_closest_record, *tables, most_rows=_ROWS, **shared),
-        judge=partial(_judge_advantage, policy=policy),
+        judge=partial(_judge_nearness, policy=policy),
         **told,
     )
 
@@ -173,7 +173,11 @@ def _judge_advantage(result: AttackResult, *, policy: GatePolicy) -> str:
     return result.verdict if result.interval[0] > result.baseline + policy.max_excess else ""
 
 
+def _judge_nearness(result: AttackResult, *, policy: GatePolicy) -> str:
+    return result.verdict if result.interval[0] > result.baseline + policy.max_residual else ""
+
+
 def _judge_residual(result: Any, *, policy: GatePolicy) -> str:
-    if result.residual_interval is None or result.residual_interval[0] <= policy.max_excess:
+    if result.residual_interval is None or result.residual_interval[0] <= policy.max_residual:
         return ""
     return str(result.verdict)

@@ -63,6 +63,13 @@ class Finding:
         """Return whether this speaks against publishing."""
         return self.stand is Stand.BROKEN or (self.stand is Stand.NOT_RUN and self.is_needed)
 
+    def sections(self) -> tuple[Section, ...]:
+        """Return what a report says about the attack, under the name that it has here."""
+        if self.result is None:
+            return ()
+        first, *others = self.result.sections(level=2)
+        return (replace(first, title=f"Attack: {self.attack}", anchor=""), *others)
+
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values; never what was learned about anybody."""
         return {
@@ -170,8 +177,7 @@ class GateResult:
                 Facts(limits),
             ],
         )
-        results = [finding.result for finding in self.findings if finding.result is not None]
-        return (overview, *(section for result in results for section in result.sections(level=2)))
+        return (overview, *(section for finding in self.findings for section in finding.sections()))
 
     def report(self, path: str | Path | None = None, *, title: str = "") -> Report:
         """Return the report of the release with the gate's sections; with a path it is written there as well."""
@@ -194,6 +200,7 @@ _LIMITS = {
     "max_certain": "largest share of certain values",
     "max_belief": "largest belief in a value",
     "max_excess": "largest share beyond guessing",
+    "max_residual": "largest share beyond others",
     "max_epsilon": "largest epsilon that counts",
     "max_delta": "largest delta that counts",
     "confidence": "confidence",

@@ -24,7 +24,9 @@ class GatePolicy:
         max_certain: the largest share of people whose sensitive value may follow from their class with certainty.
         max_belief: how sure of somebody's sensitive value an attacker may become by their class; more is allowed only
             where the whole table already says as much.
-        max_excess: by how much an attack may be right more often than guessing, or than on people outside the data.
+        max_excess: by how much an attack may be right more often than guessing.
+        max_residual: how much of what an attack on a synthetic table fails to find about others it may find about the
+            people in the data.
         max_epsilon: the largest epsilon that counts as a promise.
         max_delta: the largest delta that counts as a promise.
         confidence: how sure the measured limits are.
@@ -38,13 +40,14 @@ class GatePolicy:
     max_certain: float = 0.0
     max_belief: float = 0.9
     max_excess: float = 0.05
+    max_residual: float = 0.01
     max_epsilon: float = 10.0
     max_delta: float = 1e-4
     confidence: float = 0.99
     time_limit: float = 300.0
 
     def __post_init__(self) -> None:
-        for name in ("max_match", "max_certain", "max_belief", "max_excess", "max_delta"):
+        for name in ("max_match", "max_certain", "max_belief", "max_excess", "max_residual", "max_delta"):
             object.__setattr__(self, name, float(check_probability(getattr(self, name), name=name)))
         object.__setattr__(self, "confidence", float(check_confidence(self.confidence)))
         for name in ("max_epsilon", "time_limit"):
