@@ -27,11 +27,11 @@ ROWS = st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=8)
 ROW = st.tuples(*[st.integers(0, 2)] * 3)
 
 
-def work(rows: list[tuple[int, ...]], like: Work | None = None) -> Work:
+def work(rows: list[tuple[int, ...]], like: Work | None = None, *, epsilon: int = 1) -> Work:
     """Return a fit under way on some rows; the released numbers are those of another where there is one."""
     table = open_table(pa.table(dict(zip(NAMES, map(list, zip(*rows, strict=True)), strict=True))), schema=SCHEMA)
     facts = AdaptiveMarginals(complete=True).declared(table)
-    made = Work(facts, CellCounts(table, facts.domain), Purse(Allowance(total_epsilon=1)), SystemRandomSource())
+    made = Work(facts, CellCounts(table, facts.domain), Purse(Allowance(total_epsilon=epsilon)), SystemRandomSource())
     if like is None:
         made.measure_columns(Fraction(1, 2))
     else:
@@ -69,10 +69,11 @@ def test_an_added_row_moves_no_score_of_a_marginal_by_more_than_its_weight(
 
 def test_scores_of_a_choice_can_move_in_different_directions() -> None:
     """So no choice here is monotone, and the factor 2 in the exponent must stay."""
-    here = work([(0, 0, 0)] * 4 + [(1, 1, 2)])
+    rows = [(0, 0, 0)] * 2 + [(1, 1, 1)] * 2
+    here = work(rows, epsilon=10**4)
     moves = set()
-    for added in ((0, 0, 0), (2, 0, 1), (1, 1, 2), (0, 2, 0)):
-        there = work([(0, 0, 0)] * 4 + [(1, 1, 2), added], like=here)
+    for added in ((0, 0, 0), (0, 1, 0)):
+        there = work([*rows, added], like=here)
         moves |= {_unexplained(there, pair) - _unexplained(here, pair) for pair in ((0, 1), (0, 2), (1, 2))}
     assert {-1, 1} <= moves
 
