@@ -26,6 +26,7 @@ from cloister.attacks.interfaces.model_difference import ModelDifferenceResult, 
 from cloister.attacks.interfaces.reconstruction import ReconstructionResult, reconstruction
 from cloister.attacks.interfaces.scoring import InterfaceAttackResult
 from cloister.attacks.interfaces.tracker import individual_tracker, tracker
+from cloister.attacks.local_reports.guessing import LocalReportsResult, guess_from_reports
 from cloister.attacks.result import AttackResult
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Counterexample",
     "EncryptionAttackResult",
     "InterfaceAttackResult",
+    "LocalReportsResult",
     "ModelDifferenceResult",
     "NodeIdentificationResult",
     "Published",
@@ -51,6 +53,7 @@ __all__ = [
     "extremes",
     "extremes_by_counting",
     "frequency_analysis",
+    "guess_from_reports",
     "individual_tracker",
     "model_difference",
     "node_identification",
