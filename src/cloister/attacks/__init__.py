@@ -11,6 +11,7 @@ from cloister.attacks.auditing.exact_check import Counterexample
 from cloister.attacks.encryption.frequency_analysis import frequency_analysis
 from cloister.attacks.encryption.order_analysis import cumulative_attack, sorting_attack
 from cloister.attacks.encryption.result import EncryptionAttackResult
+from cloister.attacks.encryption.volume_analysis import volume_attack
 from cloister.attacks.graphs.node_identification import NodeIdentificationResult, node_identification
 from cloister.attacks.graphs.trajectory_uniqueness import TrajectoryUniquenessResult, trajectory_uniqueness
 from cloister.attacks.interfaces.averaging import AveragingResult, averaging
@@ -62,4 +63,5 @@ __all__ = [
     "tracker",
     "trajectory_uniqueness",
     "value_of_newcomer",
+    "volume_attack",
 ]

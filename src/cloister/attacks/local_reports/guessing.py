@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from cloister.core import exact, random, validation
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.local.frequency.support import FrequencyProtocol
 from cloister.local.reports import Reports
+
+if TYPE_CHECKING:
+    from cloister.report import Section
 
 __all__ = ["LocalReportsResult", "guess_from_reports", "most_right"]
 
@@ -67,6 +70,12 @@ class LocalReportsResult(AttackResult):
         """Return a small table of (name, text) rows for a person."""
         allowed = f"{percent(self.bound)}, by epsilon {self.epsilon:.4g} for all reports of a person"
         return (*AttackResult.summary(self), ("most that can be right", allowed))
+
+    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
+        """Return what a report says about this attack."""
+        from cloister.attacks.own_facts import section_with_own_facts
+
+        return (section_with_own_facts(self, level=level),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never what was guessed about anybody."""
