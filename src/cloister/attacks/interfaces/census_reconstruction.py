@@ -68,6 +68,8 @@ class CensusReconstructionResult(AttackResult):
     def verdict(self) -> str:
         """Return a few sentences for a custodian."""
         right = f"{percent(self.success)} of the people were right, guessing gets {percent(self.baseline)}"
+        if not self.solutions and not self.is_complete:
+            return "The search took too long to find a table that agrees with what was published. Give it more time."
         if not self.solutions:
             return f"No table agrees with what was published. In the one that disagrees least, {right}."
         least = "" if self.is_complete else "At least "
