@@ -40,7 +40,7 @@ PUBLISHED = {
 }
 RUNS = {5: 200, 20: 50}
 TOLERANCE = 0.03
-SECRETS, QUESTIONS, PRIME = 500, 1000, 1009
+SECRETS, QUESTIONS, FEW, PRIME = 500, 1000, 50, 1009
 AUDITED = 100
 
 
@@ -121,7 +121,23 @@ def interface_rows() -> list[dict[str, Any]]:
         ours = reconstruction(answers.get, truth=secret, members=members, questions=wheres, method=method)
         name = f"PrivateTable, epsilon 1 in total ({float(private.remaining.amount):g} left), {solved}"
         rows.append(attacked(name, ours, "≤ 0.6", met=ours.success <= 0.6))
-    return [*rows, audited_row(source)]
+    return [*rows, few_row(source), audited_row(source)]
+
+
+def few_row(source: RandomSource) -> dict[str, Any]:
+    """Return how the attack fares when it spends epsilon 1 on few questions, each with less noise."""
+    secret = bits(source, SECRETS).astype(np.int64)
+    members, wheres = conditions(SECRETS, FEW, source)
+    private = cl.PrivateTable(table_of(secret), budget=cl.Budget(epsilon=1))
+    result = reconstruction(
+        lambda where: private.sum("sick", where=where, epsilon=Fraction(1, FEW)),
+        truth=secret,
+        members=members,
+        questions=wheres,
+    )
+    left = float(private.remaining.amount)
+    name = f"PrivateTable, epsilon 1 in total ({left:g} left), {SECRETS} bits, only {FEW} questions, least squares"
+    return attacked(name, result, "≤ 0.6", met=result.success <= 0.6)
 
 
 def audited_row(source: RandomSource) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from cloister.attacks.calibration import Calibration, calibration_of, coverage_o
 from cloister.attacks.encryption.frequency_analysis import frequency_analysis
 from cloister.attacks.encryption.order_analysis import cumulative_attack, sorting_attack
 from cloister.attacks.encryption.result import EncryptionAttackResult
+from cloister.attacks.encryption.volume_analysis import volume_attack
 from cloister.attacks.gating.deciding import gate
 from cloister.attacks.gating.findings import Finding, GateResult
 from cloister.attacks.gating.policy import GatePolicy
@@ -45,6 +46,7 @@ from cloister.attacks.interfaces.model_difference import ModelDifferenceResult, 
 from cloister.attacks.interfaces.reconstruction import ReconstructionResult, reconstruction
 from cloister.attacks.interfaces.scoring import InterfaceAttackResult
 from cloister.attacks.interfaces.tracker import individual_tracker, tracker
+from cloister.attacks.local_reports.guessing import LocalReportsResult, guess_from_reports
 from cloister.attacks.models.attribute import AttributeInferenceResult, attribute_inference
 from cloister.attacks.models.extraction import model_extraction
 from cloister.attacks.models.extraction_result import ExtractionResult
@@ -102,6 +104,7 @@ __all__ = [
     "IntersectionResult",
     "InversionResult",
     "LinkageResult",
+    "LocalReportsResult",
     "MembershipResult",
     "MinimalityResult",
     "ModelDifferenceResult",
@@ -149,6 +152,7 @@ __all__ = [
     "frequency_analysis",
     "gate",
     "gradient_leakage",
+    "guess_from_reports",
     "homogeneity",
     "identification",
     "identifying_columns",
@@ -184,4 +188,5 @@ __all__ = [
     "transferability",
     "uniqueness",
     "value_of_newcomer",
+    "volume_attack",
 ]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from cloister.attacks import cumulative_attack, frequency_analysis, sorting_attack
+from cloister.attacks import cumulative_attack, frequency_analysis, sorting_attack, volume_attack
 from cloister.core.random import SeededRandomSource, SystemRandomSource, integers_below, permutation
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.testing import check_golden, load_golden
@@ -186,3 +186,33 @@ def test_what_has_no_order_is_refused() -> None:
         sorting_attack([1, "a"], domain=[1, 2], truth=[1, 2])
     with pytest.raises(ParameterTypeError, match="not a mixture"):
         sorting_attack([1, 2], domain=[1, "a"], truth=[1, 2])
+
+
+def test_different_volumes_give_searches_away_and_padded_ones_do_not() -> None:
+    rows = {"flu": 600, "asthma": 300, "cancer": 100}
+    searches = ["flu", "cancer", "asthma", "cancer"] * 20
+    sizes = [rows[disease] for disease in searches]
+    exposed = volume_attack(sizes, auxiliary={name: size + 15 for name, size in rows.items()}, truth=searches)
+    assert exposed.success == 1
+    assert exposed.succeeded
+    padded = volume_attack([1024] * len(sizes), auxiliary=rows, truth=searches)
+    assert not padded.succeeded
+    assert padded.distinct == 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "fix"),
+    [
+        ({"volumes": []}, ParameterError, "leave missing values out"),
+        ({"volumes": [-1]}, ParameterError, "from 0"),
+        ({"volumes": ["many"]}, ParameterError, "finite number"),
+        ({"auxiliary": {}}, ParameterTypeError, "auxiliary="),
+        ({"auxiliary": ["a"]}, ParameterTypeError, "auxiliary="),
+        ({"truth": ["a", "b"]}, ParameterError, "one true value for every row"),
+    ],
+    ids=["empty", "negative", "words", "no-values", "list", "lengths"],
+)
+def test_bad_volumes_are_refused_with_a_fix(parameters: dict[str, Any], error: type[Exception], fix: str) -> None:
+    given_by = {"volumes": [5], "auxiliary": {"a": 5}, "truth": ["a"], **parameters}
+    with pytest.raises(error, match=fix):
+        volume_attack(given_by.pop("volumes"), **given_by)

@@ -53,6 +53,8 @@ def test_the_report_names_nobody() -> None:
     text = json.dumps(result.to_dict()) + repr(result) + result.verdict
     assert "worst" not in text
     assert result.to_dict()["points"] == 1
+    assert dict(result.summary())["points known"] == "1"
+    assert "typical candidates" in result.report().to_markdown()
 
 
 @pytest.mark.parametrize(

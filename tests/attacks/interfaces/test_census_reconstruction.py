@@ -12,6 +12,7 @@ import pytest
 
 import cloister as cl
 from cloister.attacks import Published, census_reconstruction
+from cloister.attacks.interfaces.census_program import Program
 from cloister.core.random import SeededRandomSource
 from cloister.errors import CloisterError, ParameterError, ParameterTypeError, QueryRefusedError
 from cloister.queries.inference_control import ControlledTable, Controls
@@ -146,11 +147,32 @@ def test_a_tolerance_counts_the_nearly_right() -> None:
     assert attacked(published, tolerance=9, cap=1).success >= attacked(published, cap=1).success
 
 
+def test_a_search_without_time_claims_nothing() -> None:
+    result = attacked([statistics_of(PEOPLE, where) for where in GROUPS], seconds="0.000001")
+    assert (result.solutions, result.is_complete, result.certain, result.success) == (0, False, 0, 0)
+    assert "took too long" in result.verdict
+    assert not result.succeeded
+
+
+def test_a_search_that_runs_out_of_time_keeps_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve, calls = Program.solve, itertools.count()
+
+    def slow(program: Program, **options: Any) -> Any:
+        if next(calls):
+            raise TimeoutError
+        return solve(program, **options)
+
+    monkeypatch.setattr(Program, "solve", slow)
+    result = attacked([Published(count=5, mean=3.8)])
+    assert (result.solutions, result.is_complete, result.certain) == (1, False, 0)
+
+
 def test_the_report_names_nobody() -> None:
     result = attacked([statistics_of(PEOPLE, where) for where in GROUPS])
     text = json.dumps(result.to_dict()) + repr(result) + result.verdict + str(result.summary())
     assert "worst" not in text
     assert dict(result.summary())["tables that agree"] == str(result.solutions)
+    assert "people who follow for certain" in result.report().to_markdown()
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ import pytest
 
 from cloister.attacks import model_difference
 from cloister.core.random import SeededRandomSource, integers_below
-from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError
+from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError, QueryRefusedError
 from cloister.learn import PrivateLinearRegression
+from cloister.queries.inference_control import ControlledTable, Controls
+from tests.support.asked_tables import salary_table
 
 AGES = np.array([25, 31, 38, 44, 47, 52, 58, 61, 33, 40, 70])
 INCOMES = np.array([1000, 2000, 3000, 2000, 1000, 6000, 2000, 10_000, 2000, 4000, 100_000])
@@ -51,6 +53,27 @@ def test_several_features_work_as_well() -> None:
     result = model_difference(plane, features=features, truth=values[[3, 5]], targets=[3, 5])
     assert result.success == 1
     assert {place for place, _ in result.worst} == {3, 5}
+
+
+def line_of_two_groups(table: ControlledTable) -> Any:
+    """Return a fit of the salary by sex from sums and counts, which is what inference control answers."""
+
+    def fit(rows: Any) -> tuple[float, float]:
+        missing = sorted(set(range(10)) - set(rows.tolist()))
+        others = "".join(f" AND id <> {place + 1}" for place in missing)
+        means = [table.mean("salary", f"sex = '{sex}'{others}").value for sex in "FM"]
+        return means[0], means[1] - means[0]
+
+    return fit
+
+
+@pytest.mark.parametrize(("audit", "success"), [(False, 1), (True, 0)], ids=["size-only", "audited"])
+def test_inference_control_stops_models_of_nearly_the_same_people_by_its_audit_only(audit: bool, success: int) -> None:
+    table = ControlledTable(salary_table(INCOMES[:10].tolist(), women=5), controls=Controls(min_size=2, audit=audit))
+    result = model_difference(
+        line_of_two_groups(table), features=[0] * 5 + [1] * 5, truth=INCOMES[:10], refusal=QueryRefusedError
+    )
+    assert result.success == success
 
 
 @pytest.mark.statistical

@@ -144,7 +144,10 @@ def test_nothing_about_a_person_is_in_the_report() -> None:
     assert "estimates" not in text
     assert dict(result.summary())["solved by"] == "least squares"
     assert result.plot().title.startswith("How often")
-    assert "reconstruction" in result.report().to_markdown()
+    text = result.report().to_markdown()
+    assert "reconstruction" in text
+    assert "least squares" in text
+    assert "0 of 150 questions" in text
 
 
 @given(st.lists(st.integers(0, 1), min_size=2, max_size=12))

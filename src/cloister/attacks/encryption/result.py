@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from cloister.attacks.reading_columns import values_of
 from cloister.attacks.result import AttackResult, percent
 from cloister.core import validation
 from cloister.errors import ParameterError
+
+if TYPE_CHECKING:
+    from cloister.report import Section
 
 __all__ = ["EncryptionAttackResult", "scored"]
 
@@ -42,6 +45,12 @@ class EncryptionAttackResult(AttackResult):
         """Return a small table of (name, text) rows for a person."""
         read = f"{percent(self.values_read)} of {self.distinct:,}"
         return (*AttackResult.summary(self), ("different ciphertexts read", read))
+
+    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
+        """Return what a report says about this attack."""
+        from cloister.attacks.own_facts import section_with_own_facts
+
+        return (section_with_own_facts(self, level=level),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never what was read."""

@@ -11,12 +11,15 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cloister.attacks.graphs.structure import Colors, Graph, degrees, ego_networks, refined
 from cloister.attacks.result import AttackResult, percent
 from cloister.core import validation
 from cloister.errors import ParameterError
+
+if TYPE_CHECKING:
+    from cloister.report import Section
 
 __all__ = ["NodeIdentificationResult", "node_identification"]
 
@@ -49,6 +52,12 @@ class NodeIdentificationResult(AttackResult):
         """Return a small table of (name, text) rows for a person."""
         further = (("fewest candidates", f"{self.smallest:,}"), ("only candidate", percent(self.identified)))
         return (*AttackResult.summary(self), *further)
+
+    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
+        """Return what a report says about this attack."""
+        from cloister.attacks.own_facts import section_with_own_facts
+
+        return (section_with_own_facts(self, level=level),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never who was found."""

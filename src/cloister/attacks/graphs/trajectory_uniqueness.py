@@ -11,13 +11,16 @@ from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.reading_columns import values_of
 from cloister.attacks.result import AttackResult
 from cloister.core import random, validation
 from cloister.errors import ParameterError
+
+if TYPE_CHECKING:
+    from cloister.report import Section
 
 __all__ = ["TrajectoryUniquenessResult", "trajectory_uniqueness"]
 
@@ -28,6 +31,8 @@ _SHOWN = 10
 class TrajectoryUniquenessResult(AttackResult):
     """The outcome of looking for trajectories by a few points; the trials are random people with random points.
 
+    People in ``worst`` are numbered as they first come in the table.
+
     Attributes:
         points: how many points the attacker knows.
         typical_candidates: the median number of trajectories that contain them.
@@ -35,6 +40,17 @@ class TrajectoryUniquenessResult(AttackResult):
 
     points: int
     typical_candidates: float
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        further = (("points known", f"{self.points:,}"), ("typical candidates", f"{self.typical_candidates:,.0f}"))
+        return (*AttackResult.summary(self), *further)
+
+    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
+        """Return what a report says about this attack."""
+        from cloister.attacks.own_facts import section_with_own_facts
+
+        return (section_with_own_facts(self, level=level),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never who was found."""

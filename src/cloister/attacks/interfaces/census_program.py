@@ -49,10 +49,6 @@ class Kinds:
         inside = [all(row[names.index(name)] == value for name, value in where.items()) for row in self.combinations]
         return np.repeat(np.array(inside, dtype=np.bool_), len(self.values))
 
-    def place(self, row: tuple[Any, ...], number: int) -> int:
-        """Return the place of a kind."""
-        return self.combinations.index(row) * len(self.values) + int(number - self.values[0])
-
 
 @dataclass(slots=True)
 class Program:

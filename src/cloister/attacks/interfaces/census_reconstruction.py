@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from cloister.attacks.interfaces.census_program import Counts, Kinds, Program
 from cloister.attacks.result import AttackResult, percent
 from cloister.core import exact, validation
 from cloister.errors import ParameterError, ParameterTypeError
+
+if TYPE_CHECKING:
+    from cloister.report import Section
 
 __all__ = ["CensusReconstructionResult", "Published", "census_reconstruction"]
 
@@ -65,6 +68,8 @@ class CensusReconstructionResult(AttackResult):
     def verdict(self) -> str:
         """Return a few sentences for a custodian."""
         right = f"{percent(self.success)} of the people were right, guessing gets {percent(self.baseline)}"
+        if not self.solutions and not self.is_complete:
+            return "The search took too long to find a table that agrees with what was published. Give it more time."
         if not self.solutions:
             return f"No table agrees with what was published. In the one that disagrees least, {right}."
         least = "" if self.is_complete else "At least "
@@ -85,6 +90,12 @@ class CensusReconstructionResult(AttackResult):
         many = f"{self.solutions:,}" if self.is_complete else f"{self.solutions:,} or more"
         further = (("tables that agree", many), ("people who follow for certain", percent(self.certain)))
         return (*AttackResult.summary(self), *further)
+
+    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
+        """Return what a report says about this attack."""
+        from cloister.attacks.own_facts import section_with_own_facts
+
+        return (section_with_own_facts(self, level=level),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never what was learned about anybody."""

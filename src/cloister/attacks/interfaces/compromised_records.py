@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from cloister.attacks.interfaces.rational_span import unit_vectors
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
 from cloister.errors import ParameterError, ParameterTypeError
+
+if TYPE_CHECKING:
+    from cloister.report import Section
 
 __all__ = ["CompromisedRecordsResult", "compromised_records"]
 
@@ -55,6 +58,16 @@ class CompromisedRecordsResult(AttackResult):
         many = len(self.compromised)
         whose = "the value of 1 record follows" if many == 1 else f"the values of {many:,} records follow"
         return f"The answers give people away: {whose} {asked}, of {self.trials:,} records."
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        return (*AttackResult.summary(self), ("independent sums", f"{self.rank:,} of {self.queries:,}"))
+
+    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
+        """Return what a report says about this attack."""
+        from cloister.attacks.own_facts import section_with_own_facts
+
+        return (section_with_own_facts(self, level=level),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never who is compromised."""

@@ -33,7 +33,7 @@ def least_squares(members: NDArray[np.bool_], answers: Floats, *, bounds: tuple[
 
 
 def linear_program(members: NDArray[np.bool_], answers: Floats, *, bounds: tuple[float, float]) -> Floats:
-    """Return values within bounds that minimize the sum of absolute errors.
+    """Return values within bounds that minimize the sum of absolute errors; NaN should the solver fail.
 
     >>> sets = np.array([[True, True, False], [False, True, True]])
     >>> linear_program(sets, np.array([2.0, 1.0]), bounds=(0, 1)).round(9).tolist()
@@ -49,7 +49,7 @@ def linear_program(members: NDArray[np.bool_], answers: Floats, *, bounds: tuple
         bounds=[bounds] * people + [(0, None)] * (2 * asked),
         method="highs",
     )
-    return np.asarray(found.x[:people], dtype=np.float64)
+    return np.full(people, np.nan) if found.x is None else np.asarray(found.x[:people], dtype=np.float64)
 
 
 METHODS = {"least_squares": least_squares, "linear_program": linear_program}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from cloister.attacks.interfaces.asking import Asked
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
 from cloister.errors import ParameterError
+
+if TYPE_CHECKING:
+    from cloister.report import Section
 
 __all__ = ["InterfaceAttackResult", "Knowledge"]
 
@@ -47,6 +50,12 @@ class InterfaceAttackResult(AttackResult):
             ("refused", f"{self.refused:,} of {self.queries:,} questions"),
             ("typical error", f"{self.typical_error:.6g}"),
         )
+
+    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
+        """Return what a report says about this attack."""
+        from cloister.attacks.own_facts import section_with_own_facts
+
+        return (section_with_own_facts(self, level=level),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
