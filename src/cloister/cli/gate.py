@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from cloister.cli.attack_files import checked_report, common, open_all
 from cloister.cli.commands import command
 from cloister.cli.output import Output
 from cloister.errors import ParameterError
+
+if TYPE_CHECKING:
+    from cloister.core.guarantees import Guarantee
 
 _EXAMPLE = "cloister gate protected.csv --original visits.csv --schema visits.schema.yaml --report gate.html"
 _KINDS = {"anonymized": "anonymized table", "anatomy": "two tables", "synthetic": "synthetic table"}
@@ -54,7 +57,6 @@ def gate(
     so what it prints is for the custodian. It ends with code 1 if something speaks against publishing.
     """
     from cloister.attacks import GatePolicy, gate as try_to_break
-    from cloister.core.guarantees import ApproxDP, PureDP
 
     files = {"release": release, "original": original, "control": control, "second": sensitive_table}
     checked_report(report, {**files, "schema": schema}, force=force)
@@ -63,9 +65,7 @@ def gate(
             "A release in two tables needs both of them.", fix="give --kind anatomy together with --sensitive-table."
         )
     policy = GatePolicy.from_dict(_limits(limit))
-    promise = None
-    if epsilon is not None:
-        promise = ApproxDP(epsilon=epsilon, delta=delta) if float(delta) else PureDP(epsilon=epsilon)
+    promise = None if epsilon is None else _promised(epsilon, delta)
     tables = open_all(files, schema=schema, **how)
     published: Any = tables["release"]
     if sensitive_table is not None:
@@ -88,6 +88,15 @@ def gate(
     if report is not None:
         output.say(f"\nThe report is in {report}.")
     return 0 if found.publish else 1
+
+
+def _promised(epsilon: str, delta: str) -> Guarantee:
+    from cloister.core import exact
+    from cloister.core.guarantees import ApproxDP, PureDP
+
+    slack = exact.number(delta, name="--delta")
+    price = exact.number(epsilon, name="--epsilon")
+    return ApproxDP(epsilon=price, delta=slack) if slack else PureDP(epsilon=price)
 
 
 def _limits(given: tuple[str, ...]) -> dict[str, float]:
