@@ -14,6 +14,7 @@ from cloister.attacks.calibration import Calibration, calibration_of, coverage_o
 from cloister.attacks.interfaces.averaging import AveragingResult, averaging
 from cloister.attacks.interfaces.differencing import differencing, value_of_newcomer
 from cloister.attacks.interfaces.scoring import InterfaceAttackResult
+from cloister.attacks.recalibration import Recalibration, recalibrate
 from cloister.attacks.result import AttackResult
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Calibration",
     "Counterexample",
     "InterfaceAttackResult",
+    "Recalibration",
     "anatomy_definetti",
     "anatomy_em",
     "audit_dp",
@@ -31,5 +33,6 @@ __all__ = [
     "calibration_of",
     "coverage_of",
     "differencing",
+    "recalibrate",
     "value_of_newcomer",
 ]

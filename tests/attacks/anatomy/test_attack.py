@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,13 @@ def test_values_that_repeat_within_a_group_are_given_out_as_often() -> None:
     assert result.whole_groups == 1
 
 
+def test_being_wrong_more_often_than_chance_is_said() -> None:
+    result = cl.attacks.anatomy_em(PAIR, truth=TRUTH, starts=1)
+    unlucky = dataclasses.replace(result, success=0.2, interval=(0.17, 0.23))
+    assert "mixed up the names of the values" in unlucky.verdict
+    assert "mixed up" not in result.verdict
+
+
 def test_large_groups_are_solved_nearly() -> None:
     frame = people(rows=800)
     group = np.repeat(np.arange(20), 40)
@@ -188,6 +196,16 @@ def test_large_groups_are_solved_nearly() -> None:
     assert result.sizes == (40, 40)
     assert result.success > 0.6
     assert result.baseline < 0.5
+
+
+def test_one_group_of_everybody_is_no_trouble() -> None:
+    pair = (
+        RELATED[QUASI].assign(GroupID=0),
+        RELATED["illness"].value_counts().reset_index(name="Count").assign(GroupID=0),
+    )
+    result = cl.attacks.anatomy_em(pair, truth=RELATED["illness"], starts=1)
+    assert (result.groups, result.sizes) == (1, (1200, 1200))
+    assert result.baseline == pytest.approx(0.25)
 
 
 def test_long_numeric_columns_are_cut_and_unique_ones_left_out() -> None:
@@ -224,6 +242,7 @@ def test_results_say_what_an_attacker_learned_and_never_about_whom() -> None:
     texts += [report.to_markdown(), report.to_html(), json.dumps(report.to_dict())]
     for text in texts:
         assert not any(word in text for word in (*ILLNESSES, "job 1"))
+    assert set(found["group_scores"]) == {"posterior", "product", "calibrated"}
     assert "worst" not in found
     assert "differential privacy" in str(result.mitigation)
     assert "promised" in result.plot().to_svg()

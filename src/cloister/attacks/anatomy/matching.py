@@ -32,8 +32,8 @@ def best_assignments(worth: Floats, pattern: tuple[int, ...]) -> Indices:
     >>> best_assignments(np.log([[[0.8, 0.2], [0.9, 0.1]]]), (1, 1)).tolist()
     [[1, 0]]
     """
-    number = math.factorial(sum(pattern)) // math.prod(map(math.factorial, pattern))
-    if number > _FEW:
+    number = math.lgamma(sum(pattern) + 1) - sum(math.lgamma(count + 1) for count in pattern)
+    if number > math.log(_FEW):
         return _hungarian(worth, pattern)
     choices = assignments(pattern)
     people = np.arange(sum(pattern))

@@ -62,6 +62,7 @@ class AnatomyAttackResult(AttackResult):
         whole_groups: the share of groups in which everybody's value was found.
         claim: which kind of probability the attacker claims.
         scores: for each kind of probability, how well it fits what happened.
+        group_scores: the same for the claim that everybody in a group is right; the posterior only where it is exact.
         coverage: by threshold, the share of people for whom the attacker claims as much, and is right.
         runs: every start; the answer is that of the largest objective.
         learned_from: the quasi-identifiers that were learned from.
@@ -75,6 +76,7 @@ class AnatomyAttackResult(AttackResult):
     whole_groups: float
     claim: str
     scores: Mapping[str, Calibration] = field(repr=False)
+    group_scores: Mapping[str, Calibration] = field(repr=False)
     coverage: tuple[tuple[float, float, float | None], ...] = field(repr=False)
     runs: tuple[Run, ...] = field(repr=False)
     learned_from: tuple[str, ...]
@@ -92,7 +94,7 @@ class AnatomyAttackResult(AttackResult):
         if not self.succeeded:
             return (
                 f"This attack found no more than the release promises: right for {percent(self.success)} of the "
-                f"people, where the release promises {percent(self.baseline)}. Others may find more."
+                f"people, where the release promises {percent(self.baseline)}.{self._remark()} Others may find more."
             )
         return (
             f"An attacker who knows only the two published tables is right for {percent(self.success)} of the people, "
@@ -100,6 +102,10 @@ class AnatomyAttackResult(AttackResult):
         )
 
     def _remark(self) -> str:
+        if self.interval[1] < self.baseline:
+            return (
+                " It is wrong too often for chance: it found who goes together, and mixed up the names of the values."
+            )
         sure = next((line for line in self.coverage if line[0] == _SURE), None)
         if sure is None or sure[2] is None or not self.succeeded:
             return ""
@@ -136,6 +142,7 @@ class AnatomyAttackResult(AttackResult):
             "whole_groups": self.whole_groups,
             "claim": self.claim,
             "scores": {kind: found.to_dict() for kind, found in self.scores.items()},
+            "group_scores": {kind: found.to_dict() for kind, found in self.group_scores.items()},
             "coverage": [list(line) for line in self.coverage],
             "runs": [[run.objective, run.success, run.iterations, run.converged] for run in self.runs],
             "learned_from": list(self.learned_from),
@@ -221,6 +228,7 @@ def scored(
         whole_groups=float((wrong == 0).mean()),
         claim=claim,
         scores={kind: calibration_of(answers.claims[kind], right) for kind in KINDS},
+        group_scores={kind: calibration_of(found, wrong == 0) for kind, found in answers.joint.items()},
         coverage=coverage_of(claimed, right),
         runs=runs,
         learned_from=puzzle.columns,
