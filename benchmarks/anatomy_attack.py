@@ -9,7 +9,8 @@ attack saw 1,000 rows at a time, so that it is not like for like. "Recomputed" a
 Then how honest claimed probabilities are, in ten bins: Brier score / CAL / REF, each the mean over runs. For the free
 approximation the bar is that the calibrated probabilities have a lower score than the product of single ones, and at
 most half of its CAL, in the median of all starts, with the share of starts in which both hold: starts differ much, and
-in groups of two those that are wrong more often than chance miss the second. The folder of the data is CLOISTER_DATA, by default ``../shared/data``.
+in groups of two those that are wrong more often than chance miss the second. The folder of the data is CLOISTER_DATA,
+by default ``../shared/data``.
 """
 
 from __future__ import annotations

@@ -69,6 +69,14 @@ def test_related_columns_give_people_away(method: str) -> None:
     assert "where the release promises 33.33%" in result.verdict
 
 
+def test_a_column_that_tells_everything_is_a_success_also_without_groups() -> None:
+    frame = pd.DataFrame({"ward": RELATED["illness"].str.upper(), "illness": RELATED["illness"]})
+    result = cl.attacks.anatomy_em(released(frame), truth=frame, starts=1)
+    assert (result.success, result.without_groups) == (1, 1)
+    assert result.succeeded
+    assert result.verdict.startswith("An attacker who knows only the two published tables is right for 100%")
+
+
 def test_sampling_gives_the_same_people_away() -> None:
     release = released(RELATED)
     sampled = cl.attacks.anatomy_definetti(release, truth=RELATED, sweeps=60, burn_in=60)
@@ -355,4 +363,3 @@ def test_adult_reaches_the_published_success(shared_data: Path, l: int, least: f
     result = cl.attacks.anatomy_em(release, truth=frame, starts=3)
     assert time.process_time() - begin < 3 * seconds
     assert result.success > least
-    assert np.mean([run.success for run in result.runs]) > least - 0.02

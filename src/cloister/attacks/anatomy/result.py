@@ -59,6 +59,7 @@ class AnatomyAttackResult(AttackResult):
         method: how the attack learns.
         groups: how many groups there are.
         sizes: how many people are in the smallest and in the largest group.
+        without_groups: the success of the learned model when it does not look at a person's group.
         whole_groups: the share of groups in which everybody's value was found.
         claim: which kind of probability the attacker claims.
         scores: for each kind of probability, how well it fits what happened.
@@ -73,6 +74,7 @@ class AnatomyAttackResult(AttackResult):
     method: str
     groups: int
     sizes: tuple[int, int]
+    without_groups: float
     whole_groups: float
     claim: str
     scores: Mapping[str, Calibration] = field(repr=False)
@@ -114,8 +116,11 @@ class AnatomyAttackResult(AttackResult):
 
     def comparisons(self) -> dict[str, float]:
         """Return the success and what a chart or report shows beside it."""
-        control = {} if self.control is None else {"without the groups": self.control}
-        return {"this attack": self.success, "promised": self.baseline, **control}
+        return {
+            "this attack": self.success,
+            "promised": self.baseline,
+            "without the groups": self.without_groups,
+        }
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
@@ -124,6 +129,7 @@ class AnatomyAttackResult(AttackResult):
         found = [run.success for run in self.runs]
         return (
             *AttackResult.summary(self),
+            ("without the groups", f"the learned model alone is right for {percent(self.without_groups)}"),
             ("groups", f"{self.groups:,} of {size} people; everybody found in {percent(self.whole_groups)} of them"),
             ("starts", f"{len(found)}; right for {percent(min(found))} to {percent(max(found))}"),
             (
@@ -139,6 +145,7 @@ class AnatomyAttackResult(AttackResult):
             "method": self.method,
             "groups": self.groups,
             "sizes": list(self.sizes),
+            "without_groups": self.without_groups,
             "whole_groups": self.whole_groups,
             "claim": self.claim,
             "scores": {kind: found.to_dict() for kind, found in self.scores.items()},
@@ -219,12 +226,12 @@ def scored(
         confidence=confidence,
         trials=puzzle.rows,
         queries=2,
-        control=float((answers.alone == truth).mean()),
         mitigation=_MITIGATION,
         worst=_worst(claimed, right, position),
         method=method,
         groups=puzzle.groups,
         sizes=puzzle.sizes,
+        without_groups=float((answers.alone == truth).mean()),
         whole_groups=float((wrong == 0).mean()),
         claim=claim,
         scores={kind: calibration_of(answers.claims[kind], right) for kind in KINDS},
