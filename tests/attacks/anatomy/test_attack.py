@@ -363,3 +363,9 @@ def test_adult_reaches_the_published_success(shared_data: Path, l: int, least: f
     result = cl.attacks.anatomy_em(release, truth=frame, starts=3)
     assert time.process_time() - begin < 3 * seconds
     assert result.success > least
+
+
+def test_a_sensitive_column_in_both_tables_is_refused() -> None:
+    quasi = pd.DataFrame({"illness": ["a", "b"], "GroupID": [0, 0]})
+    with pytest.raises(ParameterError, match="quasi-identifiers first"):
+        cl.attacks.anatomy_em((quasi, quasi), truth=["a", "b"])

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from cloister.attacks.anatomy.lattices import Floats, Indices, assignments
 
@@ -46,5 +45,7 @@ def best_assignments(worth: Floats, pattern: tuple[int, ...]) -> Indices:
 
 
 def _hungarian(worth: Floats, pattern: tuple[int, ...]) -> Indices:
+    from scipy.optimize import linear_sum_assignment
+
     slots = np.repeat(np.arange(len(pattern)), pattern)
     return np.array([slots[linear_sum_assignment(-group[:, slots])[1]] for group in worth])
