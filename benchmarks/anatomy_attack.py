@@ -8,8 +8,9 @@ attack saw 1,000 rows at a time, so that it is not like for like. "Recomputed" a
 
 Then how honest claimed probabilities are, in ten bins: Brier score / CAL / REF, each the mean over runs. For the free
 approximation the bar is that the calibrated probabilities have a lower score than the product of single ones, and at
-most half of its CAL, in the median of all starts: starts differ much, and one that is wrong more often than chance
-gains less. The folder of the data is CLOISTER_DATA, by default ``../shared/data``.
+most half of its CAL, in the median of all starts, with the share of starts in which both hold: starts differ much, and
+in groups of two those that are wrong more often than chance miss the second. The folder of the data is CLOISTER_DATA,
+by default ``../shared/data``.
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ def _others(releases: list[Any], size: int) -> list[dict[str, Any]]:
         run.success for release in releases for run in _runs(release, method="restricted", starts=STARTS // 2)
     ]
     free = [cl.attacks.anatomy_em(release, method="free", starts=1) for release in releases for _ in range(4 * STARTS)]
-    score, dishonesty = (_ratio(free, part) for part in ("brier_quantized", "calibration"))
+    scores, dishonesty = (_ratios(free, part) for part in ("brier_quantized", "calibration"))
+    score, cal = statistics.median(scores), statistics.median(dishonesty)
+    passing = statistics.mean(one < 1 and two <= 0.5 for one, two in zip(scores, dishonesty, strict=True))
     return [
         {
             **_right(f"groups of {size}: deFinetti, {len(sampled)} chains", [result.success for result in sampled]),
@@ -145,9 +148,9 @@ def _others(releases: list[Any], size: int) -> list[dict[str, Any]]:
         ),
         {
             "name": f"groups of {size}: free EM, calibrated over product probabilities, median of starts: Brier, CAL",
-            "ours": f"{score:.2f}, {dishonesty:.2f}",
+            "ours": f"{score:.2f}, {cal:.2f}; {passing:.0%} of starts meet both",
             "target": "< 1, <= 0.5",
-            "met": score < 1 and dishonesty <= 0.5,
+            "met": score < 1 and cal <= 0.5,
         },
     ]
 
@@ -156,9 +159,8 @@ def _runs(release: Any, **settings: Any) -> tuple[Any, ...]:
     return cl.attacks.anatomy_em(release, **settings).runs
 
 
-def _ratio(results: list[Any], part: str) -> float:
-    ratios = (getattr(found.scores["calibrated"], part) / getattr(found.scores["product"], part) for found in results)
-    return statistics.median(ratios)
+def _ratios(results: list[Any], part: str) -> list[float]:
+    return [getattr(found.scores["calibrated"], part) / getattr(found.scores["product"], part) for found in results]
 
 
 def _right(name: str, found: list[float]) -> dict[str, Any]:

@@ -55,6 +55,7 @@ from cloister.attacks.models.inversion import InversionResult, model_inversion
 from cloister.attacks.models.membership import membership
 from cloister.attacks.models.membership_result import MembershipResult
 from cloister.attacks.models.stored import StoredRecordsResult, stored_records
+from cloister.attacks.recalibration import Recalibration, recalibrate
 from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.closest import DistanceResult, distance_to_closest_record
 from cloister.attacks.synthetic.inference import synthetic_inference
@@ -111,6 +112,7 @@ __all__ = [
     "NodeIdentificationResult",
     "OneRunResult",
     "Published",
+    "Recalibration",
     "ReconstructionResult",
     "RobustnessPoint",
     "RobustnessResult",
@@ -170,6 +172,7 @@ __all__ = [
     "posterior_of_groups",
     "pram_intersection",
     "probabilistic_inference",
+    "recalibrate",
     "reconstruction",
     "republication",
     "similarity",

@@ -18,7 +18,7 @@ from cloister.attacks.confidence import Floats, binomial_bounds
 from cloister.core import validation
 from cloister.errors import ParameterError
 
-__all__ = ["Calibration", "ReliabilityBin", "calibration_of", "coverage_of"]
+__all__ = ["Calibration", "ReliabilityBin", "calibration_of", "checked_claims", "coverage_of"]
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
@@ -87,7 +87,7 @@ def calibration_of(claimed: Any, came_true: Any, *, bins: int = 10) -> Calibrati
     0.2175
     """
     number = validation.check_count(bins, name="bins", at_least=1)
-    stated, happened = _claims(claimed, came_true)
+    stated, happened = checked_claims(claimed, came_true)
     bin_of = np.minimum((stated * number).astype(np.int64), number - 1)
     counts = np.bincount(bin_of, minlength=number)
     used = np.flatnonzero(counts)
@@ -126,7 +126,7 @@ def coverage_of(
     >>> coverage_of([0.9, 0.8, 0.2, 0.2], [1, 0, 0, 0], thresholds=[0.5, 0.85, 1])
     ((0.5, 0.5, 0.5), (0.85, 0.25, 1.0), (1.0, 0.0, None))
     """
-    stated, happened = _claims(claimed, came_true)
+    stated, happened = checked_claims(claimed, came_true)
     found = []
     for threshold in thresholds:
         sure = stated >= threshold
@@ -135,7 +135,8 @@ def coverage_of(
     return tuple(found)
 
 
-def _claims(claimed: Any, came_true: Any) -> tuple[Floats, Floats]:
+def checked_claims(claimed: Any, came_true: Any) -> tuple[Floats, Floats]:
+    """Return probabilities and what came of them as arrays; what makes no sense is refused."""
     try:
         stated, happened = (np.asarray(item, dtype=np.float64).ravel() for item in (claimed, came_true))
     except (TypeError, ValueError):

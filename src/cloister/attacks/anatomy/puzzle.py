@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy import sparse
 
 from cloister.attacks.anatomy.lattices import Indices
 from cloister.core.random import RandomSource
@@ -142,6 +141,8 @@ def make_puzzle(
 
 
 def _indicator(cells: Indices, sizes: tuple[int, ...]) -> Any:
+    from scipy import sparse
+
     offsets = np.cumsum((0, *sizes))
     places = (cells + offsets[:-1]).ravel()
     ends = np.arange(len(cells) + 1) * cells.shape[1]

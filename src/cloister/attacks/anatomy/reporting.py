@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloister.attacks.calibration import Calibration
 from cloister.attacks.result import percent
 from cloister.report import Block, Chart, TableBlock, Text
 
@@ -31,21 +32,21 @@ def blocks_of(result: AnatomyAttackResult) -> tuple[Block, ...]:
 
 def _scores(result: AnatomyAttackResult) -> TableBlock:
     rows = [
-        [
-            _EXPLAINED[kind] + (" (claimed)" if kind == result.claim else ""),
-            f"{found.brier:.4f}",
-            f"{found.brier_quantized:.4f}",
-            f"{found.calibration:.4f}",
-            f"{found.refinement:.4f}",
-        ]
+        [_EXPLAINED[kind] + (" (claimed)" if kind == result.claim else ""), *_numbers(found)]
         for kind, found in result.scores.items()
     ]
+    rows += [[f"a whole group: {_EXPLAINED[kind]}", *_numbers(found)] for kind, found in result.group_scores.items()]
     return TableBlock(
         ["probabilities", "Brier", "Brier, in 10 bins", "CAL", "REF"],
         rows,
         align=["left", "right", "right", "right", "right"],
         caption="Brier scores, 0 is perfect. In bins, the score is CAL (dishonesty) plus REF (vagueness).",
     )
+
+
+def _numbers(found: Calibration) -> list[str]:
+    parts = (found.brier, found.brier_quantized, found.calibration, found.refinement)
+    return [f"{part:.4f}" for part in parts]
 
 
 def _coverage(result: AnatomyAttackResult) -> TableBlock:

@@ -59,9 +59,11 @@ class AnatomyAttackResult(AttackResult):
         method: how the attack learns.
         groups: how many groups there are.
         sizes: how many people are in the smallest and in the largest group.
+        without_groups: the success of the learned model when it does not look at a person's group.
         whole_groups: the share of groups in which everybody's value was found.
         claim: which kind of probability the attacker claims.
         scores: for each kind of probability, how well it fits what happened.
+        group_scores: the same for the claim that everybody in a group is right; the posterior only where it is exact.
         coverage: by threshold, the share of people for whom the attacker claims as much, and is right.
         runs: every start; the answer is that of the largest objective.
         learned_from: the quasi-identifiers that were learned from.
@@ -72,9 +74,11 @@ class AnatomyAttackResult(AttackResult):
     method: str
     groups: int
     sizes: tuple[int, int]
+    without_groups: float
     whole_groups: float
     claim: str
     scores: Mapping[str, Calibration] = field(repr=False)
+    group_scores: Mapping[str, Calibration] = field(repr=False)
     coverage: tuple[tuple[float, float, float | None], ...] = field(repr=False)
     runs: tuple[Run, ...] = field(repr=False)
     learned_from: tuple[str, ...]
@@ -92,7 +96,7 @@ class AnatomyAttackResult(AttackResult):
         if not self.succeeded:
             return (
                 f"This attack found no more than the release promises: right for {percent(self.success)} of the "
-                f"people, where the release promises {percent(self.baseline)}. Others may find more."
+                f"people, where the release promises {percent(self.baseline)}.{self._remark()} Others may find more."
             )
         return (
             f"An attacker who knows only the two published tables is right for {percent(self.success)} of the people, "
@@ -100,6 +104,10 @@ class AnatomyAttackResult(AttackResult):
         )
 
     def _remark(self) -> str:
+        if self.interval[1] < self.baseline:
+            return (
+                " It is wrong too often for chance: it found who goes together, and mixed up the names of the values."
+            )
         sure = next((line for line in self.coverage if line[0] == _SURE), None)
         if sure is None or sure[2] is None or not self.succeeded:
             return ""
@@ -108,8 +116,11 @@ class AnatomyAttackResult(AttackResult):
 
     def comparisons(self) -> dict[str, float]:
         """Return the success and what a chart or report shows beside it."""
-        control = {} if self.control is None else {"without the groups": self.control}
-        return {"this attack": self.success, "promised": self.baseline, **control}
+        return {
+            "this attack": self.success,
+            "promised": self.baseline,
+            "without the groups": self.without_groups,
+        }
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
@@ -118,6 +129,7 @@ class AnatomyAttackResult(AttackResult):
         found = [run.success for run in self.runs]
         return (
             *AttackResult.summary(self),
+            ("without the groups", f"the learned model alone is right for {percent(self.without_groups)}"),
             ("groups", f"{self.groups:,} of {size} people; everybody found in {percent(self.whole_groups)} of them"),
             ("starts", f"{len(found)}; right for {percent(min(found))} to {percent(max(found))}"),
             (
@@ -133,9 +145,11 @@ class AnatomyAttackResult(AttackResult):
             "method": self.method,
             "groups": self.groups,
             "sizes": list(self.sizes),
+            "without_groups": self.without_groups,
             "whole_groups": self.whole_groups,
             "claim": self.claim,
             "scores": {kind: found.to_dict() for kind, found in self.scores.items()},
+            "group_scores": {kind: found.to_dict() for kind, found in self.group_scores.items()},
             "coverage": [list(line) for line in self.coverage],
             "runs": [[run.objective, run.success, run.iterations, run.converged] for run in self.runs],
             "learned_from": list(self.learned_from),
@@ -212,15 +226,16 @@ def scored(
         confidence=confidence,
         trials=puzzle.rows,
         queries=2,
-        control=float((answers.alone == truth).mean()),
         mitigation=_MITIGATION,
         worst=_worst(claimed, right, position),
         method=method,
         groups=puzzle.groups,
         sizes=puzzle.sizes,
+        without_groups=float((answers.alone == truth).mean()),
         whole_groups=float((wrong == 0).mean()),
         claim=claim,
         scores={kind: calibration_of(answers.claims[kind], right) for kind in KINDS},
+        group_scores={kind: calibration_of(found, wrong == 0) for kind, found in answers.joint.items()},
         coverage=coverage_of(claimed, right),
         runs=runs,
         learned_from=puzzle.columns,
