@@ -67,7 +67,7 @@ def _slow_candidates(ages: list[tuple[int, int]], zips: list[str], person: tuple
     rows=st.lists(st.tuples(st.integers(0, 8), st.integers(1, 9), st.integers(0, 5), st.integers(0, 5)), min_size=1),
     people=st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99999)), min_size=1, max_size=20),
 )
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_candidates_are_the_rows_whose_intervals_and_masks_allow_a_person(rows: Any, people: Any) -> None:
     ages = [(10 * low, 10 * (low + width)) for low, width, _, _ in rows]
     zips = [f"{number}3{number}21"[: 5 - hidden] + "*" * hidden for _, _, number, hidden in rows]

@@ -33,7 +33,7 @@ OPTIONS: dict[str, Any] = {"quasi_identifiers": ["left", "right"], "sensitive": 
 
 
 @given(ROWS)
-@settings(max_examples=10)
+@settings(max_examples=8)
 def test_values_that_are_left_are_in_both_classes(rows: list[tuple[int, int, str]]) -> None:
     first, second, people = _tables(rows)
     result = attacks.intersection([first, second], people, truth=[value for *_, value in rows], **OPTIONS)
@@ -46,7 +46,7 @@ def test_values_that_are_left_are_in_both_classes(rows: list[tuple[int, int, str
 
 
 @given(ROWS)
-@settings(max_examples=10)
+@settings(max_examples=8)
 def test_rows_that_are_left_are_in_both_classes(rows: list[tuple[int, int, str]]) -> None:
     first, second, people = _tables(rows)
     result = attacks.intersection([first, second], people, record="row", **OPTIONS)

@@ -172,7 +172,8 @@ def _apart(published: Published, name: str, column: Coded) -> _Apart:
 
 def _read_apart(published: Published, name: str, column: Coded, shown: NDArray[np.int32]) -> _Apart:
     read, leaves = read_column(published, name, column, strict=True)
-    if read.attribute.is_numeric and np.isfinite(read.numbers).all():
+    told = [not is_missing(label) for label in published.labels(name)]
+    if read.attribute.is_numeric and np.isfinite(read.numbers[told]).all():
         own = np.append(leaf_numbers(read.attribute), np.nan)[np.minimum(leaves, len(read.attribute.leaves))]
         return _on_scale(own, read.numbers[shown], column)
     return _Listed(_in_tree(read, leaves), shown)

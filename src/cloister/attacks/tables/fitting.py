@@ -23,6 +23,7 @@ from cloister.anonymize.labels import ReadLabels, read_labels
 from cloister.attacks.tables.bit_sets import BitSets, bit_sets
 from cloister.attacks.tables.reading import Published, opened
 from cloister.data.columns import Column, Kind
+from cloister.data.hierarchy import ROOT
 from cloister.data.interval_labels import number_in
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, SchemaError, UnknownColumnError
@@ -201,11 +202,12 @@ def read_column(
             f'"{name}" has too many different values to hold each of them against each released label.',
             fix="round the column, or link without it.",
         )
-    attribute, codes = attribute_of(stated, values) if values else attribute_of(stated, [None])
+    attribute, codes = attribute_of(stated, [*values, None])
     try:
         found = read_labels(attribute, labels, unknown="refuse" if strict else "nobody")
     except SchemaError:
         found = read_labels(attribute, labels, unknown="nobody")
+    found.member[[_says_nothing(label) for label in labels]] = True
     if outside:
         found = _with_strangers(found, labels, outside)
     place = {_key(stated.kind, value): int(code) for value, code in zip(values, codes, strict=False)}
@@ -246,8 +248,12 @@ def _covered(column: Column, values: Sequence[Any]) -> tuple[list[Any], list[Any
 def _with_strangers(read: ReadLabels, labels: Sequence[Any], outside: Sequence[Any]) -> ReadLabels:
     """Return the reading with values that no hierarchy knows: they fit their own name and what says nothing."""
     names = [None if is_missing(label) else text_of(label) for label in labels]
-    own = [[name is None or name in ("*", text_of(value)) for value in outside] for name in names]
+    own = [[name is None or name in (ROOT, text_of(value)) for value in outside] for name in names]
     return replace(read, member=np.hstack([read.member, np.array(own, dtype=bool)]))
+
+
+def _says_nothing(label: Any) -> bool:
+    return is_missing(label) or not text_of(label).strip(ROOT)
 
 
 def _parts(labels: Sequence[Any]) -> list[Any]:
