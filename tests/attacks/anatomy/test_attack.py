@@ -349,20 +349,15 @@ def test_no_smoothing_at_all_works() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("l", "least", "seconds"), [(2, 0.7122, 4), (3, 0.5405, 4), (4, 0.4355, 10)])
-def test_adult_reaches_the_published_success(shared_data: Path, l: int, least: float, seconds: float) -> None:  # noqa: E741
-    import time
-
+@pytest.mark.parametrize(("l", "least"), [(2, 0.7122), (3, 0.5405), (4, 0.4355)])
+def test_adult_reaches_the_published_success(shared_data: Path, l: int, least: float) -> None:  # noqa: E741
     frame = pd.read_csv(shared_data / "adult" / "adult.csv", na_values="?", keep_default_na=True).dropna()
     frame = frame[["workclass", "relationship", "sex", "salary-class", "occupation"]].rename(
         columns={"occupation": "illness"}
     )
     assert len(frame) == 30_162
     release = released(frame, l=l)
-    begin = time.process_time()
-    result = cl.attacks.anatomy_em(release, truth=frame, starts=3)
-    assert time.process_time() - begin < 3 * seconds
-    assert result.success > least
+    assert cl.attacks.anatomy_em(release, truth=frame, starts=3).success > least
 
 
 def test_a_sensitive_column_in_both_tables_is_refused() -> None:
