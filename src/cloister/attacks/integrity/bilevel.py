@@ -20,6 +20,8 @@ __all__ = ["harmful_rows", "poison_slopes", "trained_weights"]
 
 _STEP = 0.1
 """How far a row moves in one step, as a share of the width of each feature."""
+_POLISH = 3
+"""How many Newton steps make the optimum exact, since differences of it are taken."""
 
 
 def harmful_rows(clean: Labeled, count: int, *, limits: tuple[Any, Any], steps: int, source: RandomSource) -> Labeled:
@@ -50,8 +52,10 @@ def trained_weights(rows: Floats, labels: Floats) -> Floats:
         value = np.logaddexp(0, scores).sum() - labels @ scores + weights @ weights / 2
         return float(value), design.T @ (special.expit(scores) - labels) + weights
 
-    found = optimize.minimize(loss, np.zeros(design.shape[1]), jac=True, method="L-BFGS-B", options={"gtol": 1e-8})
-    return np.asarray(found.x, dtype=np.float64)
+    weights = np.asarray(optimize.minimize(loss, np.zeros(design.shape[1]), jac=True, method="L-BFGS-B").x)
+    for _ in range(_POLISH):
+        weights = weights - np.linalg.solve(_hessian(design, weights), loss(weights)[1])
+    return weights
 
 
 def poison_slopes(weights: Floats, clean: Floats, signs: Floats, points: Floats, labels: Floats) -> Floats:
@@ -65,15 +69,17 @@ def poison_slopes(weights: Floats, clean: Floats, signs: Floats, points: Floats,
         labels: their labels.
     """
     honest, poison = _with_constant(clean), _with_constant(points)
-    everything = np.concatenate([honest, poison])
-    spread = special.expit(everything @ weights)
-    hessian = (everything * (spread * (1 - spread))[:, None]).T @ everything + np.eye(len(weights))
     wanted = honest.T @ (special.expit(honest @ weights) - signs) / len(honest)
-    pull = np.linalg.solve(hessian, wanted)
+    pull = np.linalg.solve(_hessian(np.concatenate([honest, poison]), weights), wanted)
     chance = special.expit(poison @ weights)
     direct = (chance - labels)[:, None] * pull[None, :-1]
     through = (chance * (1 - chance) * (poison @ pull))[:, None] * weights[None, :-1]
     return np.asarray(-(direct + through))
+
+
+def _hessian(design: Floats, weights: Floats) -> Floats:
+    chance = special.expit(design @ weights)
+    return np.asarray((design * (chance * (1 - chance))[:, None]).T @ design + np.eye(len(weights)))
 
 
 def _with_constant(rows: Floats) -> Floats:
