@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from cloister.attacks.confidence import Floats
 from cloister.attacks.models.reading import Labeled
@@ -64,6 +64,8 @@ def harmful_rows(
 
 def trained_weights(rows: Floats, labels: Floats) -> Floats:
     """Return the weights of a logistic regression for labels 0 and 1, the last one for the constant."""
+    from scipy import optimize
+
     design = _with_constant(rows)
 
     def loss(weights: Floats) -> tuple[float, Floats]:
