@@ -307,3 +307,21 @@ def test_a_private_logistic_regression_is_attacked_like_any_other() -> None:
     )
     assert model_extraction(model, bounds=(-1, 1), test=ROWS, random_state=seeded()).success == 1
     assert model_inversion(model, (ROWS, LABELS), bounds=(-4, 4)).success == 1
+
+
+def test_models_that_were_fitted_on_named_columns_are_asked_with_them() -> None:
+    frame = pd.DataFrame(ROWS, columns=list("abcde")).assign(y=LABELS)
+    model = LogisticRegression().fit(frame[list("abcde")], frame["y"])
+    assert model_inversion(model, frame, target="y", bounds=(-4, 4)).success == 1
+    assert model_extraction(model, bounds=(-1, 1), random_state=seeded()).success == 1
+    assert gradient_leakage(model, frame, target="y", bounds=(-4, 4), random_state=seeded()).success == 1
+    assert stored_records(model, frame[list("abcde")]).success == 0
+
+
+def test_a_model_without_names_takes_a_frame() -> None:
+    frame = pd.DataFrame(coins(200, 5, 8))
+    model = DecisionTreeClassifier(random_state=0).fit(frame.to_numpy(), LABELS[:200])
+    result = attribute_inference(
+        model, (frame, LABELS[:200]), column=0, background=(frame, LABELS[:200]), random_state=seeded()
+    )
+    assert result.trials == 200

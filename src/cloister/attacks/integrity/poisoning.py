@@ -45,6 +45,7 @@ def poisoning(
     *,
     kind: str = "label_flip",
     fractions: Sequence[object] = ("0.05", "0.1", "0.2", "0.3"),
+    aims: Any = None,
     bounds: object = None,
     neighbors: int = 5,
     steps: int = 20,
@@ -61,6 +62,7 @@ def poisoning(
         test: rows on which accuracy is measured, likewise; attackers do not see them.
         kind: "label_flip", or "bilevel" for two classes.
         fractions: how many rows are poisoned, as shares of the training rows: flipped, or added.
+        aims: rows that shall be misclassified, with their true labels, likewise; by default any rows. For "bilevel".
         bounds: public bounds (low, high) of features, between which bilevel rows stay; by default those of the
             training rows.
         neighbors: how many neighbors the filter asks.
@@ -85,24 +87,35 @@ def poisoning(
     if len(classes) < 2 or (kind == "bilevel" and len(classes) != 2):
         need = "two classes exactly" if kind == "bilevel" else "two classes or more"
         raise ParameterError(f"This attack needs {need} in the training rows.", fix="give such rows, or another kind.")
+    wanted = None if aims is None else read_numbers(aims, target=target, what="aims")
+    if wanted is not None:
+        clean.take(np.arange(1)).beside(wanted)
+        if kind != "bilevel" or not np.isin(wanted.labels, classes).all():
+            raise ParameterError(
+                "Only bilevel poisoning aims at rows, and these have labels of the training rows.",
+                fix='use kind="bilevel" and true labels, or leave aims out.',
+            )
     limits = _limits(bounds, clean)
     source = random_source(random_state)
     fit = trainer_of(model, trainer, source)
+    aimed: dict[str, list[RobustnessPoint]] = {} if wanted is None else {"rows aimed at": []}
     curves: dict[str, list[RobustnessPoint]] = {"poisoned": [], "poisoned, then filtered": []}
     for share in shares:
         number = round(share * len(clean))
         if kind == "label_flip":
             rows = _flipped(clean, classes, number, source)
         else:
-            rows = harmful_rows(clean, number, limits=limits, steps=count, source=source)
+            rows = harmful_rows(clean, number, limits=limits, steps=count, source=source, aims=wanted)
         kept = rows.take(agreeing_rows(rows.features, rows.labels, neighbors=asked))
         for name, part in zip(curves, (rows, kept), strict=True):
             curves[name].append(measured(share, _right(fit, part, held), confidence=level))
+        if wanted is not None:
+            aimed["rows aimed at"].append(measured(share, _right(fit, rows, wanted), confidence=level))
     return RobustnessResult(
         attack=f"poisoning ({kind.replace('_', ' ')})",
         assumption=_KNOWS[kind],
         measure="share of poisoned rows",
-        curves={name: tuple(points) for name, points in curves.items()},
+        curves={name: tuple(points) for name, points in (aimed | curves).items()},
         baseline=common_share(held.labels),
         confidence=level,
         trials=len(held),

@@ -20,7 +20,7 @@ from cloister.core.random import RandomSource, permutation
 
 __all__ = ["Curve", "Scores", "dp_advantage", "dp_rate", "epsilon_lower_bound"]
 
-_MOST_POINTS = 200
+_MOST_POINTS = 80
 
 
 def dp_rate(false_positives: float, *, epsilon: float, delta: float) -> float:
@@ -71,7 +71,7 @@ class Curve:
         return float(self.true_positives[self.false_positives <= false_positives + 1e-12].max())
 
     def points(self) -> tuple[tuple[float, float], ...]:
-        """Return a few hundred points (false, true positives) at most, close together where both are small."""
+        """Return some eighty points (false, true positives) at most, close together where both are small."""
         last = len(self.false_positives) - 1
         wished = np.r_[np.geomspace(1e-4, 1, _MOST_POINTS // 2), np.linspace(0, 1, _MOST_POINTS // 2)]
         places = np.searchsorted(self.false_positives, wished, side="right") - 1

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from cloister.anonymize.operations.sampling import standard_normals, uniforms
 from cloister.attacks.confidence import Floats, binomial_interval
@@ -176,6 +176,8 @@ def _from_odds(design: Floats, told: Floats) -> Floats:
 
 def _most_likely(design: Floats, told: Floats) -> Floats:
     """Return the parameters under which the shown confidences are most likely, where rounding made some of them 0."""
+    from scipy import optimize
+
     shares = told / told.sum(axis=1, keepdims=True)
     shape = (told.shape[1] - 1, design.shape[1])
 

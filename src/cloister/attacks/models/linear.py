@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from cloister.attacks.confidence import Floats
-from cloister.attacks.models.reading import Integers
+from cloister.attacks.models.reading import Integers, as_trained
 
 __all__ = ["LinearLayer", "linear_layer"]
 
@@ -55,7 +55,7 @@ def linear_layer(model: Any, points: Floats) -> LinearLayer | None:
 
 def _agrees(layer: LinearLayer, model: Any, points: Floats) -> bool:
     try:
-        answers = np.asarray(model.predict_proba(points), dtype=np.float64)
+        answers = np.asarray(model.predict_proba(as_trained(model, points)), dtype=np.float64)
     except Exception:  # noqa: BLE001  # a model that takes other rows is no plain layer
         return False
     expected = layer.probabilities(points)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.confidence import Floats
-from cloister.core.random import RandomSource, permutation
+from cloister.core.random import RandomSource
 from cloister.errors import MissingExtraError, ParameterError, ParameterTypeError, UnknownColumnError
 
-__all__ = ["Labeled", "Victim", "as_matrix", "chosen_rows", "need_learning", "read_features", "read_labeled", "seed_of"]
+__all__ = ["Labeled", "Victim", "as_matrix", "as_trained", "need_learning", "read_features", "read_labeled", "seed_of"]
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -36,11 +36,6 @@ def need_learning(what: str) -> None:
 def seed_of(source: RandomSource) -> int:
     """Return a seed for an estimator of another package."""
     return int(source.words(1)[0] >> np.uint64(33))
-
-
-def chosen_rows(source: RandomSource, count: int, most: int) -> Integers:
-    """Return the sorted positions of at most so many rows, drawn at random."""
-    return np.sort(permutation(source, count)[:most])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,6 +141,20 @@ def as_matrix(rows: Any, *, what: str) -> Floats:
     return found
 
 
+def as_trained(model: Any, features: Any) -> Any:
+    """Return rows as a model of scikit-learn was given them: with its names of columns, or without names."""
+    names = getattr(model, "feature_names_in_", None)
+    framed = hasattr(features, "iloc")
+    if names is None:
+        nameless = type(model).__module__.startswith("sklearn.") and hasattr(model, "n_features_in_")
+        return features.to_numpy() if framed and nameless else features
+    if framed or len(names) != features.shape[1]:
+        return features
+    import pandas as pd
+
+    return pd.DataFrame(features, columns=list(names))
+
+
 class Victim:
     """A model that can be asked; counts the answers that were seen.
 
@@ -219,7 +228,7 @@ class Victim:
     def _asked(self, method: str, features: Any) -> Any:
         self.queries += len(features)
         try:
-            return getattr(self.model, method)(features)
+            return getattr(self.model, method)(as_trained(self.model, features))
         except Exception as error:  # noqa: BLE001  # whatever a foreign model raises may quote rows
             raise ParameterError(
                 f"The model refuses these rows with {type(error).__name__}.",
