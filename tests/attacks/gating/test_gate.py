@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
 
 import cloister as cl
 from cloister.attacks import GatePolicy, gate
@@ -147,3 +150,34 @@ def test_what_kind_of_release_it_is_must_be_said_where_it_cannot_be_seen() -> No
         gate(patients(), original=patients())
     with pytest.raises(ParameterError, match="original="):
         gate(patients(), kind="synthetic table")
+
+
+def _digits(rows: int, start: int):
+    place = np.arange(start, start + rows)
+    features = np.stack([np.sin(place * step) for step in (1.3, 2.9, 4.7, 6.1)], axis=1)
+    return features, (place * 7 % 3 == 0).astype(int)
+
+
+@pytest.mark.slow
+def test_a_model_that_remembers_its_rows_is_refused() -> None:
+    members, others = _digits(300, 0), _digits(300, 1000)
+    learned = RandomForestClassifier(20, random_state=0).fit(*members)
+    found = gate(learned, original=members, control=others)
+    assert found.kind == "model"
+    assert stands(found) == {"stored records": "held", "membership": "broken"}
+    copied = gate(KNeighborsClassifier(1).fit(*members), original=members, control=others)
+    assert stands(copied)["stored records"] == "broken"
+
+
+@pytest.mark.slow
+def test_a_private_model_within_its_promise_passes() -> None:
+    members, others = _digits(300, 0), _digits(300, 1000)
+    learned = cl.learn.PrivateTree(epsilon=1, bounds=(-1, 1), classes=[0, 1]).fit(*members)
+    found = gate(learned, original=members, control=others)
+    assert found.publish
+    assert "epsilon" in found.promise
+
+
+def test_a_model_needs_rows_of_both_kinds() -> None:
+    with pytest.raises(ParameterError, match="control="):
+        gate(KNeighborsClassifier(1), original=_digits(3, 0))

@@ -16,6 +16,8 @@ from cloister.anonymize import AnatomyRelease, Release
 from cloister.attacks.anatomy.attack import anatomy_em
 from cloister.attacks.gating.policy import GatePolicy
 from cloister.attacks.gating.subjects import KINDS, Subject
+from cloister.attacks.models.membership import membership
+from cloister.attacks.models.stored import stored_records
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.synthetic.closest import distance_to_closest_record
 from cloister.attacks.synthetic.inference import synthetic_inference
@@ -57,8 +59,10 @@ def battery(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
             yield from _anonymized(subject, policy)
         case kind if kind == KINDS[1]:
             yield from _two_tables(subject, policy)
-        case _:
+        case kind if kind == KINDS[2]:
             yield from _synthetic(subject, policy)
+        case _:
+            yield from _model(subject, policy)
 
 
 def _anonymized(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
@@ -135,9 +139,23 @@ def _synthetic(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
     )
 
 
+def _model(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
+    model, members, others = subject.release, subject.original, subject.control
+    yield Check(
+        attack="stored records",
+        run=partial(stored_records, model, members[0], others=others[0], confidence=policy.confidence),
+        judge=_judge_stored,
+    )
+    yield Check(
+        attack="membership",
+        run=partial(membership, model, members, others, confidence=policy.confidence, random_state=subject.source),
+        judge=partial(_judge_membership, policy=policy),
+    )
+
+
 def _secrets(subject: Subject) -> tuple[str, ...]:
     """Return the columns to infer: the sensitive ones, or the last ones where nothing says which they are."""
-    shared = [name for name in subject.release.columns if name in subject.original.columns]  # type: ignore[union-attr]
+    shared = [name for name in subject.release.columns if name in subject.original.columns]
     named = [name for name in subject.sensitive if name in shared]
     return tuple(named or shared[-_MOST_SECRETS:])[:_MOST_SECRETS]
 
@@ -171,6 +189,17 @@ def _judge_match(result: Any, *, policy: GatePolicy) -> str:
 
 def _judge_advantage(result: AttackResult, *, policy: GatePolicy) -> str:
     return result.verdict if result.interval[0] > result.baseline + policy.max_excess else ""
+
+
+def _judge_stored(result: AttackResult) -> str:
+    return result.verdict if result.excess > 0 else ""
+
+
+def _judge_membership(result: Any, *, policy: GatePolicy) -> str:
+    """Judge by the promise where there is one that counts, else by what the attack achieves."""
+    if result.claim is not None and result.claim[0] <= policy.max_epsilon:
+        return "" if result.keeps_promise else str(result.verdict)
+    return _judge_advantage(result, policy=policy)
 
 
 def _judge_nearness(result: AttackResult, *, policy: GatePolicy) -> str:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cloister.anonymize import AnatomyRelease, Release
 from cloister.attacks.gating.batteries import Check, battery
 from cloister.attacks.gating.findings import Finding, GateResult, Stand
 from cloister.attacks.gating.policy import GatePolicy
@@ -44,9 +45,10 @@ def gate(
     """Return whether a release may be published, after attacking it.
 
     Args:
-        release: a `Release` or an `AnatomyRelease` of ``cl.anonymize``; its two tables; or a table, with its kind.
-        original: the rows that the release is about, where the release does not know them.
-        control: for synthetic tables, rows of the same kind that had no part in it.
+        release: a `Release` or an `AnatomyRelease` of ``cl.anonymize``; its two tables; a table, with its kind; or a
+            fitted model.
+        original: the rows that the release is about, where the release does not know them; of a model, (X, y).
+        control: for synthetic tables, rows of the same kind that had no part in it; for models, (X, y) of such.
         kind: for a table, ``anonymized table`` or ``synthetic table``.
         quasi_identifiers: for an anonymized table, the columns that attackers may know.
         sensitive: the columns that attackers want to know; by default as the release or the schema says.
@@ -136,5 +138,5 @@ def _is_small(guarantee: Guarantee, policy: GatePolicy) -> bool:
 
 
 def _own_report(release: Any) -> Report | None:
-    make = getattr(release, "report", None)
+    make = getattr(release, "report", None) if isinstance(release, Release | AnatomyRelease) else None
     return make() if callable(make) else None

@@ -17,7 +17,7 @@ from cloister.errors import ParameterError
 
 __all__ = ["KINDS", "Subject", "subject_of"]
 
-KINDS = ("anonymized table", "two tables", "synthetic table")
+KINDS = ("anonymized table", "two tables", "synthetic table", "model")
 _UNPROMISED = "whoever made it did not say what holds"
 
 
@@ -27,8 +27,9 @@ class Subject:
 
     Attributes:
         kind: one of `KINDS`.
-        release: a `Release`, an `AnatomyRelease`, a table, or two tables.
-        original: the rows that the release is about; None where the release knows them itself.
+        release: a `Release`, an `AnatomyRelease`, a table, two tables, or a fitted model.
+        original: the rows that the release is about; None where the release knows them itself. Of a model, features and
+            labels.
         control: rows of the same kind that had no part in the release.
         quasi: columns that attackers may know, where neither release nor schema says it.
         sensitive: columns that attackers want to know.
@@ -38,8 +39,8 @@ class Subject:
 
     kind: str
     release: Any
-    original: Table | None
-    control: Table | None
+    original: Any
+    control: Any
     quasi: tuple[str, ...] | None
     sensitive: tuple[str, ...]
     guarantee: Guarantee
@@ -67,8 +68,10 @@ def subject_of(
     Raises:
         ParameterError: if the kind of the release cannot be told, or its rows are missing.
     """
-    rows = None if original is None else _table(original)
     made = kind_of(release, kind)
+    if made == KINDS[3]:
+        return _model(release, original, control, guarantee, source)
+    rows = None if original is None else _table(original)
     if rows is None and not isinstance(release, Release | AnatomyRelease):
         raise ParameterError(
             "The gate needs the rows that this release is about.", fix="give original=, the table it was made from."
@@ -91,11 +94,32 @@ def kind_of(release: Any, kind: str | None) -> str:
         return KINDS[0]
     if isinstance(release, AnatomyRelease) or (isinstance(release, tuple | list) and len(release) == 2):
         return KINDS[1]
+    if hasattr(release, "predict"):
+        return KINDS[3]
     if kind is None:
         raise ParameterError(
             "A table does not say how it was made.", fix='give kind="anonymized table" or kind="synthetic table".'
         )
     return check_choice(kind, name="kind", allowed=(KINDS[0], KINDS[2]))
+
+
+def _model(model: Any, original: Any, control: Any, guarantee: Guarantee | None, source: RandomSource) -> Subject:
+    if original is None or control is None:
+        raise ParameterError(
+            "The gate needs rows that the model was trained on, and others.",
+            fix="give original=(X, y) and control=(X, y).",
+        )
+    promise = guarantee or getattr(model, "guarantee_", None)
+    return Subject(
+        kind=KINDS[3],
+        release=model,
+        original=original,
+        control=control,
+        quasi=None,
+        sensitive=(),
+        guarantee=promise if isinstance(promise, Guarantee) else NoGuarantee(reason=_UNPROMISED),
+        source=source,
+    )
 
 
 def _table(table: Any) -> Table:
