@@ -92,8 +92,8 @@ class _Digits:
 def digit_pattern(pattern: str) -> Iterable[str]:
     """Return all texts of a pattern in which each ``#`` stands for a digit.
 
-    >>> list(digit_pattern("0#-"))[:3]
-    ['00-', '01-', '02-']
+    >>> " ".join(digit_pattern("0#-")).split().index("07-")
+    7
     """
     if pattern.count("#") > 18:
         raise ParameterError("This is no pattern of at most 18 digits.", fix='write for example "+1 555 #######".')
