@@ -19,6 +19,7 @@ from typing import Any
 
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables.scoring import share_with_interval
+from cloister.attacks.tables.table_result import TableAttackResult
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_positive
 from cloister.data.values import is_missing, text_of
@@ -32,7 +33,7 @@ _CONTROLS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DictionaryResult(AttackResult):
+class DictionaryResult(TableAttackResult):
     """The outcome of a dictionary attack. Its control are made-up tokens: what is found among them is chance.
 
     Attributes:
