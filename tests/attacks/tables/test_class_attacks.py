@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,13 @@ def test_no_value_is_told(name: str) -> None:
     assert "§" not in told
     assert "§" not in str(result.report())
     assert result.plot() is not None
+
+
+def test_a_report_shows_the_facts_of_the_attack(tmp_path: Path) -> None:
+    place = tmp_path / "attack.md"
+    attacks.homogeneity(_table([["a", "a"], ["b", "c"]]), **OPTIONS).report(place)
+    assert "classes that give it away" in place.read_text("utf-8")
+    assert "1 of 2" in place.read_text("utf-8")
 
 
 def test_suppressed_rows_are_in_no_class() -> None:

@@ -18,6 +18,7 @@ from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables.fitting import coded_column, fit_people, people_of
 from cloister.attacks.tables.reading import opened, publish
 from cloister.attacks.tables.scoring import checked_truth, most_exposed, share_of, share_with_interval
+from cloister.attacks.tables.table_result import TableAttackResult
 from cloister.data.values import text_of
 from cloister.errors import DataError, ParameterTypeError, SchemaError, UnknownColumnError
 
@@ -25,7 +26,7 @@ __all__ = ["CorrelationResult", "IdentificationResult", "correlation", "identifi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorrelationResult(AttackResult):
+class CorrelationResult(TableAttackResult):
     """The outcome of joining two sources: how many people are unique by what both say, beside the better single one.
 
     Attributes:
@@ -148,7 +149,7 @@ def _unique(marks: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdentificationResult(AttackResult):
+class IdentificationResult(TableAttackResult):
     """The outcome of hunting a list: the success is the share of the people in the table who are found (recall).
 
     Attributes:

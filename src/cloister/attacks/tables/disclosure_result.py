@@ -12,12 +12,13 @@ from cloister.anonymize.models import Histogram
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables.reading import Published
 from cloister.attacks.tables.scoring import most_exposed
+from cloister.attacks.tables.table_result import TableAttackResult
 
 __all__ = ["DisclosureResult", "exposed_rows", "one_class"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DisclosureResult(AttackResult):
+class DisclosureResult(TableAttackResult):
     """The outcome of an attack on a sensitive column. Nobody is matched to a row: a person's class is enough.
 
     Attributes:

@@ -23,6 +23,7 @@ from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables.fitting import Fitting, coded_column, fit_people, known_columns, people_of
 from cloister.attacks.tables.reading import Published, opened, publish
 from cloister.attacks.tables.scoring import most_exposed, share_of, share_with_interval
+from cloister.attacks.tables.table_result import TableAttackResult
 from cloister.data.table import Table
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SchemaError, UnknownColumnError
@@ -31,7 +32,7 @@ __all__ = ["IntersectionResult", "intersection", "intersection_result"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntersectionResult(AttackResult):
+class IntersectionResult(TableAttackResult):
     """The outcome of an intersection. The baseline is the best single release.
 
     Attributes:

@@ -31,6 +31,7 @@ from cloister.attacks.tables.links import Links, link_exactly
 from cloister.attacks.tables.probabilistic_linkage import link_by_weight
 from cloister.attacks.tables.reading import Published, opened, publish
 from cloister.attacks.tables.scoring import checked_truth, most_exposed, share_of, share_with_interval
+from cloister.attacks.tables.table_result import TableAttackResult
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_choice, check_count, check_probability
 from cloister.data.table import Table
@@ -43,7 +44,7 @@ _MOST_PAIRS = 2 * 10**8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkageResult(AttackResult):
+class LinkageResult(TableAttackResult):
     """The outcome of linkage. Its control is how surely people are linked who are not in the release.
 
     Attributes:
@@ -73,6 +74,16 @@ class LinkageResult(AttackResult):
     nearest: tuple[tuple[int, float], ...] = ()
     weights: tuple[tuple[str, float], ...] = field(default=())
     is_scored: bool = False
+
+    @property
+    def prosecutor_risk(self) -> float:
+        """Return the risk of the person most at risk, by somebody who knows that they are in the release."""
+        return self.largest_risk
+
+    @property
+    def marketer_risk(self) -> float:
+        """Return the share of people who are linked rightly on average, if all of them are in the release."""
+        return self.expected_hits / self.trials
 
     @property
     def succeeded(self) -> bool:

@@ -20,6 +20,7 @@ from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables.fitting import fit_people, known_columns, people_of
 from cloister.attacks.tables.reading import Published, opened, publish
 from cloister.attacks.tables.scoring import most_exposed, share_of, share_with_interval
+from cloister.attacks.tables.table_result import TableAttackResult
 from cloister.core import exact
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, ParameterError
@@ -28,7 +29,7 @@ __all__ = ["MinimalityResult", "minimality", "posterior_of_groups"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MinimalityResult(AttackResult):
+class MinimalityResult(TableAttackResult):
     """The outcome of a minimality attack: the share of people of whom the value is believed more than is promised.
 
     Attributes:

@@ -25,6 +25,7 @@ from cloister.attacks.tables.bit_sets import bit_sets
 from cloister.attacks.tables.fitting import coded_column, fit_people, people_of
 from cloister.attacks.tables.reading import Published, opened, publish
 from cloister.attacks.tables.scoring import most_exposed, share_with_interval
+from cloister.attacks.tables.table_result import TableAttackResult
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.core.validation import check_confidence, check_count
 from cloister.data.table import Table
@@ -34,7 +35,7 @@ __all__ = ["SinglingOutResult", "singling_out"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinglingOutResult(AttackResult):
+class SinglingOutResult(TableAttackResult):
     """The outcome of singling out.
 
     Attributes:
@@ -156,9 +157,12 @@ def _met(
     order, starts, _ = grouped(people, tuple(int(column.max()) + 1 for column in people.T))
     kinds = people[order[starts]] - 1
     weights = np.diff(np.append(starts, len(people)))
-    allowed = [fitting.allowed(place).T for place in range(len(published.quasi))]
-    allowed += [_same(len(item.values)) for item in sensitive]
-    bits = bit_sets([_with_unasked(member) for member in allowed], kinds, weights)
+    allowed = [_with_unasked(fitting.allowed(place).T) for place in range(len(published.quasi))]
+    conditions = conditions.copy()
+    for place, item in enumerate(sensitive, start=len(published.quasi)):
+        asked, conditions[:, place] = np.unique(conditions[:, place], return_inverse=True)
+        allowed.append(_same(asked, len(item.values)))
+    bits = bit_sets(allowed, kinds, weights)
     counts, positions = bits.totals(conditions), np.full(len(conditions), -1, dtype=np.int64)
     single = np.flatnonzero(counts == 1)
     for block, mask in bits.masks(conditions[single]):
@@ -171,9 +175,9 @@ def _with_unasked(member: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.vstack([member, np.ones(member.shape[1], dtype=bool)])
 
 
-def _same(size: int) -> NDArray[np.bool_]:
-    """Return that a sensitive value is met by itself only; an unknown one (the last) by none."""
-    return np.hstack([np.eye(size, dtype=bool), np.zeros((size, 1), dtype=bool)])
+def _same(asked: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+    """Return that a value is met by itself only, an unknown one (the last) by none, and no condition by all."""
+    return np.asarray((np.arange(size + 1) == asked[:, None]) | (asked < 0)[:, None])
 
 
 def _sensitive_codes(values: Sequence[Any], column: Any) -> NDArray[np.int64]:

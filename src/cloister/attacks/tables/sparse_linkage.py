@@ -19,6 +19,7 @@ from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables.fitting import coded_column
 from cloister.attacks.tables.reading import opened
 from cloister.attacks.tables.scoring import most_exposed, share_of, share_with_interval
+from cloister.attacks.tables.table_result import TableAttackResult
 from cloister.core.validation import check_non_negative
 from cloister.data.values import text_of
 from cloister.errors import DataError, ParameterTypeError, UnknownColumnError
@@ -29,7 +30,7 @@ _BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparseLinkageResult(AttackResult):
+class SparseLinkageResult(TableAttackResult):
     """The outcome of linkage in sparse data; the control are people who are not in the release.
 
     Attributes:

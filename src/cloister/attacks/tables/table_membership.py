@@ -18,13 +18,14 @@ from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables.fitting import Fitting, fit_people, known_columns, people_of
 from cloister.attacks.tables.reading import opened, publish
 from cloister.attacks.tables.scoring import most_exposed, share_with_interval
+from cloister.attacks.tables.table_result import TableAttackResult
 from cloister.errors import DataError, ParameterTypeError
 
 __all__ = ["TableMembershipResult", "table_membership"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableMembershipResult(AttackResult):
+class TableMembershipResult(TableAttackResult):
     """The outcome of a membership attack on a table.
 
     Attributes:

@@ -20,6 +20,7 @@ from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables.fitting import Coded, coded_column
 from cloister.attacks.tables.reading import opened
 from cloister.attacks.tables.scoring import most_exposed, share_with_interval
+from cloister.attacks.tables.table_result import TableAttackResult
 from cloister.core.validation import check_count, check_probability
 from cloister.data.columns import Role
 from cloister.data.table import Table
@@ -31,7 +32,7 @@ _MOST_SETS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UniquenessResult(AttackResult):
+class UniquenessResult(TableAttackResult):
     """The outcome of a search for identifying columns; the baseline is the best single column.
 
     Attributes:
