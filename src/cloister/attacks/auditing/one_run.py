@@ -70,6 +70,11 @@ class OneRunResult(AttackResult):
         return self.epsilon is not None and self.epsilon_lower > self.epsilon
 
     @property
+    def succeeded(self) -> bool:
+        """Return whether the claim is refuted; without a claim, whether the guesses are better than chance."""
+        return self.refuted if self.epsilon is not None else self.interval[0] > self.baseline
+
+    @property
     def outcome(self) -> str:
         """Return "refuted", "not refuted", or "no claim" where only a bound was asked for."""
         if self.epsilon is None:

@@ -10,8 +10,8 @@ control rows. Three kinds:
 - "multivariate": a few columns of a synthetic row, numbers at least or at most as large, whichever is further from the
   median, if that describes one synthetic row only.
 
-The last two follow Giomi et al. (2022). They see outliers that survived; a copied row they hardly see, since rows that
-were not copied satisfy such predicates about as often.
+The last two follow Giomi et al. (2022). They see outliers that survived; copied rows they see weakly, since rows that
+were not copied satisfy such predicates nearly as often.
 """
 
 from __future__ import annotations
