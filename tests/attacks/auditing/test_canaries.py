@@ -45,7 +45,9 @@ def test_a_mechanism_with_too_little_noise_is_refuted() -> None:
 
 def test_a_function_with_a_score_of_its_own() -> None:
     found = audit_mechanism_once(lambda vector: {"told": vector}, canaries=200, score=lambda output: output["told"])
-    assert found.correct == sum(found.guesses)
+    # The certain half of the guesses is always right; all of them are not, since the coins are not half heads.
+    assert found.success > 0.9
+    assert found.epsilon_lower > 2
     assert found.outcome == "no claim"
 
 

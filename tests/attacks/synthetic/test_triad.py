@@ -190,6 +190,11 @@ def test_missing_values_are_like_missing_ones_only() -> None:
     assert synthetic_singling_out(original, original, kind="multivariate", attacks=5).success > 0
 
 
+def test_infinite_numbers_are_values_like_others() -> None:
+    table = pa.table({"a": [1.5, math.inf, -math.inf, 2.0], "b": ["w", "x", "y", "z"]})
+    assert synthetic_inference(table, table, secret="a").success == 1.0
+
+
 def test_tables_frames_and_schemas_are_taken() -> None:
     schema = cl.Schema.from_dict({"columns": {"age": {"kind": "numeric"}, "town": {"role": "identifier"}}})
     opened = cl.open_table(ORIGINAL, schema=schema)

@@ -106,7 +106,9 @@ def _same(rows: MixedRows, truth: Any, guess: Any, secret: str, share: float) ->
     if rows.columns.index(secret) >= rows.numeric:
         return np.asarray(truth == guess)
     both = np.isnan(truth) & np.isnan(guess)
-    return np.asarray(both | (np.abs(truth - guess) <= share * np.abs(truth)))
+    with np.errstate(invalid="ignore"):  # infinite values are equal or not near
+        near = np.abs(truth - guess) <= share * np.abs(truth)
+    return np.asarray(both | (truth == guess) | (near & np.isfinite(truth)))
 
 
 def _usual(tables: Attacked, people: MixedRows, secret: str, share: float) -> float:
