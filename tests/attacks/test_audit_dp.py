@@ -350,3 +350,11 @@ def test_the_chart_shows_what_the_claim_allows() -> None:
     text = json.dumps(audit_dp(two_coins, ("yes", "no"), epsilon=1).plot().to_dict())
     assert "most that the claim allows" in text
     assert "guessing" in text
+
+
+def test_a_claim_that_holds_is_no_success_of_the_attacker() -> None:
+    holds, refuted = (audit_dp(two_coins, ("yes", "no"), epsilon=epsilon) for epsilon in (2, 0.1))
+    assert not holds.succeeded
+    assert holds.report().verdict.status == "attention"
+    assert refuted.succeeded
+    assert refuted.report().verdict.status == "bad"

@@ -56,6 +56,11 @@ class AuditResult(AttackResult):
         return self.outcome == Verdict.REFUTED
 
     @property
+    def succeeded(self) -> bool:
+        """Return whether the claim is refuted: telling neighbors apart a little is what a claim allows."""
+        return self.refuted
+
+    @property
     def curve(self) -> tuple[tuple[float, float], ...]:
         """Return points (epsilon, smallest true delta) of the hockey-stick curve; none after a statistical audit."""
         if not isinstance(self.evidence, ExactReport):
