@@ -50,7 +50,7 @@ def test_json_is_the_decision_and_nothing_else(capsys: pytest.CaptureFixture[str
 def test_a_synthetic_table_needs_a_control_or_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["gate", "people.csv", *ASKED, "--kind", "synthetic"]
     assert app.run(asked) == 1
-    assert "give control=" in capsys.readouterr().out.replace("\n", " ")
+    assert "(a control)" in capsys.readouterr().out.replace("\n", " ")
     assert app.run([*asked, "--epsilon", "1"]) == 0
     assert app.run([*asked, "--epsilon", "1", "--delta", "0.5"]) == 1
 
@@ -70,6 +70,24 @@ def test_two_tables_are_attacked_together(capsys: pytest.CaptureFixture[str]) ->
     capsys.readouterr()
     assert app.run(["attack", "anatomy-em", "two.quasi.csv", "two.sensitive.csv", "--truth", "truth.csv"]) == 0
     assert "verdict" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "given",
+    [["--epsilon", "1"], ["--control", "people.csv"], ["--kind", "synthetic", "--delta", "1e-6"]],
+    ids=["epsilon", "control", "delta"],
+)
+def test_what_is_about_other_releases_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["gate", "good.csv", *ASKED, *given]) == 2
+    assert "Fix:" in capsys.readouterr().err
+
+
+def test_columns_can_be_named_where_there_is_no_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["gate", "bad.csv", "--original", "people.csv"]
+    assert app.run(asked) == 2
+    assert "--quasi" in capsys.readouterr().err
+    assert app.run([*asked, "--quasi", "age, district", "--sensitive", "illness"]) == 1
+    assert "homogeneity of illness" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("given", ["max_match", "max_match=much", "largest=0.1"])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cloister.attacks import AttackResult
     from cloister.data.table import Table
 
-__all__ = ["common", "open_all", "show"]
+__all__ = ["checked_report", "common", "names", "open_all", "show"]
 
 
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,6 +43,11 @@ def open_all(
         for name, path in files.items()
         if path is not None
     }
+
+
+def names(text: str | None) -> list[str] | None:
+    """Return the names in a list with commas."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def show(output: Output, result: AttackResult, *, report: str | None) -> None:

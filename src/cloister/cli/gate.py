@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.attack_files import checked_report, common, open_all
+from cloister.cli.attack_files import checked_report, common, names, open_all
 from cloister.cli.commands import command
 from cloister.cli.output import Output
 from cloister.errors import ParameterError
@@ -31,8 +31,12 @@ _KINDS = {"anonymized": "anonymized table", "anatomy": "two tables", "synthetic"
     show_default=True,
     help="How the release was made.",
 )
+@click.option("--quasi", metavar="COLUMNS", help="What attackers may know, with commas; by default by the schema.")
+@click.option(
+    "--sensitive", metavar="COLUMNS", help="What attackers want to know, with commas; by default by the schema."
+)
 @click.option("--epsilon", metavar="E", help="What a synthetic table promises, if it is differentially private.")
-@click.option("--delta", metavar="D", default="0", help="The delta of that promise.")
+@click.option("--delta", metavar="D", help="The delta of that promise.")
 @click.option("--limit", metavar="NAME=VALUE", multiple=True, help="A limit of the policy, such as max_match=0.1.")
 @common
 def gate(
@@ -43,8 +47,10 @@ def gate(
     control: str | None,
     sensitive_table: str | None,
     kind: str,
+    quasi: str | None,
+    sensitive: str | None,
     epsilon: str | None,
-    delta: str,
+    delta: str | None,
     limit: tuple[str, ...],
     schema: str | None,
     report: str | None,
@@ -64,8 +70,11 @@ def gate(
         raise ParameterError(
             "A release in two tables needs both of them.", fix="give --kind anatomy together with --sensitive-table."
         )
+    _check_promise(kind, epsilon=epsilon, delta=delta, control=control)
+    if kind == "anonymized" and schema is None and quasi is None:
+        raise ParameterError("Nothing says which columns attackers may know.", fix="give --schema, or --quasi age,zip.")
     policy = GatePolicy.from_dict(_limits(limit))
-    promise = None if epsilon is None else _promised(epsilon, delta)
+    promise = None if epsilon is None else _promised(epsilon, delta or "0")
     tables = open_all(files, schema=schema, **how)
     published: Any = tables["release"]
     if sensitive_table is not None:
@@ -76,6 +85,8 @@ def gate(
             original=tables["original"],
             control=tables.get("control"),
             kind=None if kind == "anatomy" else _KINDS[kind],
+            quasi_identifiers=names(quasi),
+            sensitive=names(sensitive),
             guarantee=promise,
             policy=policy,
             progress=told,
@@ -88,6 +99,16 @@ def gate(
     if report is not None:
         output.say(f"\nThe report is in {report}.")
     return 0 if found.publish else 1
+
+
+def _check_promise(kind: str, *, epsilon: str | None, delta: str | None, control: str | None) -> None:
+    """Refuse options that say something about synthetic tables only."""
+    given = {"--epsilon": epsilon, "--delta": delta, "--control": control}
+    named = next((name for name, value in given.items() if value is not None), None)
+    if kind != "synthetic" and named is not None:
+        raise ParameterError(f"{named} is about synthetic tables.", fix="add --kind synthetic, or leave it out.")
+    if delta is not None and epsilon is None:
+        raise ParameterError("--delta is a part of a promise.", fix="add --epsilon.")
 
 
 def _promised(epsilon: str, delta: str) -> Guarantee:

@@ -44,8 +44,8 @@ def dataset(hub: Hub, owner: TestClient, ada: TestClient) -> str:
     return made
 
 
-def decide(client: TestClient, job: str, *, approve: bool = True, note: str = "between our institutions only") -> Any:
-    return client.post(f"{API}/jobs/{job}/decision", json={"approve": approve, "note": note})
+def decide(client: TestClient, job: str, *, approve: bool = True, reason: str = "between our institutions only") -> Any:
+    return client.post(f"{API}/jobs/{job}/decision", json={"approve": approve, "reason": reason})
 
 
 def state(client: TestClient, job: str) -> str:
@@ -382,12 +382,24 @@ def test_what_the_gate_advises_against_leaves_with_a_reason_only(
     monkeypatch.setattr(gating, "GatePolicy", lambda **limits: GatePolicy(max_match=0.001, **limits))
     job = made(hub, ada, dataset, k=3)
     assert owner.get(f"{API}/jobs/{job}/result").json()["owner_only"]["gate"]["publish"] is False
-    for note in ("", "  "):
-        refused = decide(owner, job, note=note)
+    for reason in ("", "  ", ".", "\u200b\u2060\ufeff", "\u3164" * 9, "\u2800" * 9):
+        refused = decide(owner, job, reason=reason)
         assert refused.status_code == 409
-        assert "write in the note why" in refused.json()["fix"]
+        assert "give a reason" in refused.json()["fix"]
     assert state(owner, job) == "waiting"
-    assert decide(owner, job, approve=False, note="").json()["state"] == "denied"
+    assert "Why it may leave" in owner.get(f"/jobs/{job}").text
+    assert decide(owner, job, approve=False, reason="").json()["state"] == "denied"
+
+
+def test_only_owners_see_the_reason(
+    hub: Hub, owner: TestClient, ada: TestClient, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gating, "GatePolicy", lambda **limits: GatePolicy(max_match=0.001, **limits))
+    job = made(hub, ada, dataset, k=3)
+    assert decide(owner, job, reason="classes are small but the partner is bound").json()["state"] == "done"
+    assert "partner is bound" in owner.get(f"{API}/jobs/{job}").text
+    assert "partner is bound" not in ada.get(f"{API}/jobs/{job}").text
+    assert "partner is bound" not in ada.get(f"/jobs/{job}").text
 
 
 def test_a_release_that_was_not_attacked_does_not_leave(

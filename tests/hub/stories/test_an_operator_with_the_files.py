@@ -97,7 +97,7 @@ def use_everything(hub: Hub, owner: Person, user: Person, user_id: str) -> None:
     assert user.ask("GET", f"/jobs/{asked}/result")["guarantee"]["epsilon"] == "1"
     owner.run(hub, dataset, "risk.assess")
     released = user.run(hub, dataset, "release.anonymize", k=3, columns=["age", "sex", "income"])
-    owner.ask("POST", f"/jobs/{released}/decision", json={"approve": True, "note": "for this study"})
+    owner.ask("POST", f"/jobs/{released}/decision", json={"approve": True, "reason": "for this study"})
     assert str(INCOME) in user.ask("GET", f"/jobs/{released}/files/protected.csv")
 
     draft = user.ask("POST", "/surveys", json={"document": DOCUMENT})["id"]

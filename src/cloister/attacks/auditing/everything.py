@@ -44,6 +44,7 @@ class AuditedSubject:
         samples: how often it was run on each neighbor.
         seconds: how long that took.
         reason: why it was not audited, or by which event it is refuted.
+        is_weak: whether so few runs could not have refuted the claim, however wrong.
     """
 
     family: str
@@ -55,6 +56,7 @@ class AuditedSubject:
     samples: int = 0
     seconds: float = 0.0
     reason: str = ""
+    is_weak: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
@@ -102,7 +104,9 @@ class AuditsOfEverything:
             listing = ", ".join(item.name for item in refuted)
             found = f"{len(refuted)} of {len(refuted) + len(stand)} claims are refuted: {listing}."
         else:
-            found = f"None of {len(stand)} claims is refuted, which is no proof that they are true."
+            weak = sum(item.is_weak for item in stand)
+            few = f" {weak} could not have been in so few runs." if weak else ""
+            found = f"None of {len(stand)} claims is refuted, which is no proof that they are true.{few}"
         return found + (f" {len(apart)} were not audited." if apart else "")
 
     def __str__(self) -> str:
@@ -202,13 +206,15 @@ def _audited(subject: Subject, seconds: float, confidence: float) -> AuditedSubj
             )
         except CloisterError as error:
             return _apart(subject, start, str(error).splitlines()[0])
+    detectable = largest_detectable_epsilon(samples, confidence=confidence)
     outcome = AuditedSubject(
         family=subject.family,
         name=subject.name,
         outcome=result.outcome,
         claim=guarantee.brief(),
         epsilon_lower=result.epsilon_lower,
-        detectable=largest_detectable_epsilon(samples, confidence=confidence),
+        detectable=detectable,
+        is_weak=detectable < float(claim),
         samples=samples,
         seconds=time.monotonic() - start,
     )

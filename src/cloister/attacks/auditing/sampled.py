@@ -97,7 +97,7 @@ class AuditReport:
         """
         if self.refuted:
             raise PrivacyRefutedError(
-                f"This is not private as claimed ({self}), on {self.dataset!r} and its neighbor {self.neighbor!r}.",
+                f"This is not private as claimed ({self}).",
                 fix=f"claim epsilon >= {self.epsilon_lower:.4g} at least, or correct the algorithm.",
             )
 

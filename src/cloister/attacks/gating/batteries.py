@@ -1,9 +1,4 @@
-"""Which attacks fit which kind of release, and what each of them may achieve.
-
-A check is an attack with a judge. An attack runs on the release and the custodian's own rows; the judge reads its
-result and returns what is wrong, or nothing. Checks that cannot apply, such as one of a sensitive column where there is
-none, return None in place of a result and are told, not held against the release.
-"""
+"""Which attacks fit which kind of release, and who judges what they achieve."""
 
 from __future__ import annotations
 
@@ -13,12 +8,25 @@ from functools import partial
 from typing import Any
 
 from cloister.anonymize import AnatomyRelease, Release
+from cloister.anonymize.regions import Values
 from cloister.attacks.anatomy.attack import anatomy_em
+from cloister.attacks.gating.judging import (
+    Judgment,
+    judge_belief,
+    judge_certain,
+    judge_groups,
+    judge_match,
+    judge_membership,
+    judge_nearest,
+    judge_nearness,
+    judge_residual,
+    judge_stored,
+)
 from cloister.attacks.gating.policy import GatePolicy
-from cloister.attacks.gating.subjects import KINDS, Subject
+from cloister.attacks.gating.subjects import ANONYMIZED, SYNTHETIC, TWO_TABLES, Subject
 from cloister.attacks.models.membership import membership
 from cloister.attacks.models.stored import stored_records
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.closest import distance_to_closest_record
 from cloister.attacks.synthetic.inference import synthetic_inference
 from cloister.attacks.synthetic.linkability import synthetic_linkability
@@ -31,6 +39,7 @@ __all__ = ["Check", "battery"]
 _MOST_SECRETS = 3
 _ATTACKS = 10_000
 _ROWS = 20_000
+_NEAREST = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,51 +49,70 @@ class Check:
     Attributes:
         attack: its name.
         run: runs it.
-        judge: returns what is wrong, or "".
-        is_needed: whether the release may not be published where this was not run.
-        is_told: whether the outcome is only told, because nothing follows from it by itself.
+        judge: returns what follows from it; None if it is only told, because nothing follows from it by itself.
     """
 
     attack: str
     run: Callable[[], AttackResult]
-    judge: Callable[[Any], str]
-    is_needed: bool = True
-    is_told: bool = False
+    judge: Callable[[Any], Judgment] | None
 
 
 def battery(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
     """Return the attacks that fit a release, the most telling first."""
     match subject.kind:
-        case kind if kind == KINDS[0]:
+        case kind if kind == ANONYMIZED:
             yield from _anonymized(subject, policy)
-        case kind if kind == KINDS[1]:
+        case kind if kind == TWO_TABLES:
             yield from _two_tables(subject, policy)
-        case kind if kind == KINDS[2]:
+        case kind if kind == SYNTHETIC:
             yield from _synthetic(subject, policy)
         case _:
             yield from _model(subject, policy)
 
 
 def _anonymized(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
+    release, made = subject.release, isinstance(subject.release, Release)
     known: dict[str, Any] = {"confidence": policy.confidence}
-    if not isinstance(subject.release, Release):
+    if not made:
         known["quasi_identifiers"] = subject.quasi
+    beside = {} if made else {"original": subject.original}
     for column in subject.sensitive:
         yield Check(
             attack=f"homogeneity of {column}",
-            run=partial(homogeneity, subject.release, sensitive=column, **known),
-            judge=partial(_judge_certain, policy=policy),
+            run=partial(homogeneity, release, sensitive=column, **beside, **known),
+            judge=partial(judge_certain, policy=policy),
         )
         yield Check(
             attack=f"belief in {column}",
-            run=partial(homogeneity, subject.release, sensitive=column, certainty=policy.max_belief, **known),
-            judge=partial(_judge_belief, policy=policy),
+            run=partial(homogeneity, release, sensitive=column, certainty=policy.max_belief, **beside, **known),
+            judge=partial(judge_belief, policy=policy),
+        )
+    if not (made and release.regions.values is Values.CENTERS):
+        yield Check(
+            attack="linkage",
+            run=partial(linkage, release, subject.original, random_state=subject.source, **known),
+            judge=partial(judge_match, policy=policy, left_out=_left_out(subject)),
         )
     yield Check(
-        attack="linkage",
-        run=partial(linkage, subject.release, subject.original, random_state=subject.source, **known),
-        judge=partial(_judge_match, policy=policy),
+        attack="linkage by distance",
+        run=partial(
+            linkage,
+            release,
+            subject.original,
+            kind="distance",
+            sample=_NEAREST,
+            random_state=subject.source,
+            **known,
+        ),
+        judge=partial(judge_nearest, policy=policy),
     )
+
+
+def _left_out(subject: Subject) -> int:
+    """Return how many rows of the original the release leaves out."""
+    if isinstance(subject.release, Release):
+        return int(subject.release.suppressed)
+    return max(0, int(subject.original.count()) - int(subject.release.count()))
 
 
 def _two_tables(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
@@ -99,7 +127,7 @@ def _two_tables(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
             confidence=policy.confidence,
             random_state=subject.source,
         ),
-        judge=partial(_judge_advantage, policy=policy),
+        judge=partial(judge_groups, policy=policy),
     )
 
 
@@ -110,32 +138,31 @@ def _synthetic(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
         "confidence": policy.confidence,
         "random_state": subject.source,
     }
-    told = {"is_needed": False, "is_told": True} if subject.control is None else {}
-    judge = partial(_judge_residual, policy=policy)
+    has_control = subject.control is not None
+    residual = partial(judge_residual, policy=policy) if has_control else None
     yield Check(
-        attack="singling out",
-        run=partial(synthetic_singling_out, *tables, attacks=_ATTACKS, **shared),
-        judge=judge,
-        **told,
+        attack="singling out", run=partial(synthetic_singling_out, *tables, attacks=_ATTACKS, **shared), judge=residual
     )
     yield Check(
-        attack="linkability",
-        run=partial(synthetic_linkability, *tables, attacks=_ATTACKS, **shared),
-        judge=judge,
-        **told,
+        attack="linkability", run=partial(synthetic_linkability, *tables, attacks=_ATTACKS, **shared), judge=residual
     )
     for column in _secrets(subject):
         yield Check(
             attack=f"inference of {column}",
             run=partial(synthetic_inference, *tables, secret=column, attacks=_ATTACKS, **shared),
-            judge=judge,
-            **told,
+            judge=residual,
         )
+        few = [name for name in subject.quasi or () if name != column and name in subject.release.columns]
+        if few:
+            yield Check(
+                attack=f"inference of {column} from {', '.join(few)}",
+                run=partial(synthetic_inference, *tables, secret=column, known=few, attacks=_ATTACKS, **shared),
+                judge=residual,
+            )
     yield Check(
         attack="closest rows",
         run=partial(distance_to_closest_record, *tables, most_rows=_ROWS, **shared),
-        judge=partial(_judge_nearness, policy=policy),
-        **told,
+        judge=partial(judge_nearness, policy=policy) if has_control else None,
     )
 
 
@@ -144,12 +171,12 @@ def _model(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
     yield Check(
         attack="stored records",
         run=partial(stored_records, model, members[0], others=others[0], confidence=policy.confidence),
-        judge=_judge_stored,
+        judge=partial(judge_stored, policy=policy),
     )
     yield Check(
         attack="membership",
         run=partial(membership, model, members, others, confidence=policy.confidence, random_state=subject.source),
-        judge=partial(_judge_membership, policy=policy),
+        judge=partial(judge_membership, policy=policy),
     )
 
 
@@ -157,56 +184,4 @@ def _secrets(subject: Subject) -> tuple[str, ...]:
     """Return the columns to infer: the sensitive ones, or the last ones where nothing says which they are."""
     shared = [name for name in subject.release.columns if name in subject.original.columns]
     named = [name for name in subject.sensitive if name in shared]
-    return tuple(named or shared[-_MOST_SECRETS:])[:_MOST_SECRETS]
-
-
-def _judge_certain(result: Any, *, policy: GatePolicy) -> str:
-    if result.success - result.baseline <= policy.max_certain:
-        return ""
-    return (
-        f"The {result.column} of {percent(result.success)} of the people follows with certainty from their class "
-        f"({result.disclosed_classes:,} of {result.classes:,} classes have one value only)."
-    )
-
-
-def _judge_belief(result: Any, *, policy: GatePolicy) -> str:
-    if result.success - result.baseline <= policy.max_certain:
-        return ""
-    return (
-        f"For {percent(result.success)} of the people an attacker is at least {percent(policy.max_belief)} sure of "
-        f"their {result.column}, where the whole table makes nobody that sure."
-    )
-
-
-def _judge_match(result: Any, *, policy: GatePolicy) -> str:
-    if result.largest_risk <= policy.max_match * (1 + 1e-9):
-        return ""
-    return (
-        f"Somebody can be matched with one released row with a probability of {percent(result.largest_risk)}; at most "
-        f"{percent(policy.max_match)} is allowed."
-    )
-
-
-def _judge_advantage(result: AttackResult, *, policy: GatePolicy) -> str:
-    return result.verdict if result.interval[0] > result.baseline + policy.max_excess else ""
-
-
-def _judge_stored(result: AttackResult) -> str:
-    return result.verdict if result.excess > 0 else ""
-
-
-def _judge_membership(result: Any, *, policy: GatePolicy) -> str:
-    """Judge by the promise where there is one that counts, else by what the attack achieves."""
-    if result.claim is not None and result.claim[0] <= policy.max_epsilon:
-        return "" if result.keeps_promise else str(result.verdict)
-    return _judge_advantage(result, policy=policy)
-
-
-def _judge_nearness(result: AttackResult, *, policy: GatePolicy) -> str:
-    return result.verdict if result.interval[0] > result.baseline + policy.max_residual else ""
-
-
-def _judge_residual(result: Any, *, policy: GatePolicy) -> str:
-    if result.residual_interval is None or result.residual_interval[0] <= policy.max_residual:
-        return ""
-    return str(result.verdict)
+    return tuple(named or shared[-_MOST_SECRETS:])

@@ -8,7 +8,6 @@ pass. An attack that was needed and not run, for lack of time or because it fail
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +16,8 @@ from cloister.anonymize import AnatomyRelease, Release
 from cloister.attacks.gating.batteries import Check, battery
 from cloister.attacks.gating.findings import Finding, GateResult, Stand
 from cloister.attacks.gating.policy import GatePolicy
-from cloister.attacks.gating.subjects import KINDS, Subject, subject_of
+from cloister.attacks.gating.screening import screened
+from cloister.attacks.gating.subjects import subject_of
 from cloister.core.guarantees import Guarantee
 from cloister.core.random import RandomState, random_source
 from cloister.errors import CloisterError, ParameterTypeError
@@ -75,16 +75,16 @@ def gate(
         guarantee=guarantee,
         source=random_source(random_state),
     )
-    checks = list(battery(subject, limits))
-    findings = []
+    checks, findings = list(battery(subject, limits)), list(screened(subject, limits))
     for place, check in enumerate(checks):
         if progress is not None:
             progress(place / len(checks), check.attack)
-        findings.append(_tried(check, is_late=time.monotonic() - begun > limits.time_limit))
+        is_late = time.monotonic() - begun > limits.time_limit
+        findings.append(_tried(check, is_late=is_late))
     return GateResult(
         kind=subject.kind,
         promise=subject.guarantee.explain(),
-        findings=(*_promised(subject, limits), *findings),
+        findings=tuple(findings),
         policy=limits,
         seconds=round(time.monotonic() - begun, 3),
         base=report if report is not None else _own_report(release),
@@ -92,49 +92,29 @@ def gate(
 
 
 def _tried(check: Check, *, is_late: bool) -> Finding:
+    needed = check.judge is not None
     if is_late:
-        return _not_run(check, "was not run: the time limit was over.")
+        return _not_run(check, "was not run: the time limit was over.", is_needed=needed)
     try:
         result = check.run()
     except CloisterError as problem:
-        return _not_run(check, f"could not be run: {problem.problem}")
-    wrong = "" if check.is_told else check.judge(result)
-    if wrong:
-        return Finding(attack=check.attack, stand=Stand.BROKEN, reason=wrong, result=result)
-    stand = Stand.TOLD if check.is_told else Stand.HELD
-    return Finding(attack=check.attack, stand=stand, reason=result.verdict, result=result, is_needed=check.is_needed)
+        return _not_run(check, f"could not be run. {problem.problem} Fix: {problem.fix}", is_needed=needed)
+    except Exception as problem:  # noqa: BLE001  # an attack that breaks is no reason to publish, and may quote data
+        return _not_run(check, f"broke off with {type(problem).__name__}.", is_needed=needed)
+    if check.judge is None:
+        reason = f"{result.verdict} Nothing follows from this by itself."
+        return Finding(attack=check.attack, stand=Stand.TOLD, reason=reason, result=result, is_needed=False)
+    judgment = check.judge(result)
+    stand = Stand.HELD if judgment.holds else Stand.BROKEN
+    sentence = judgment.sentence
+    if not judgment.decides:
+        stand, sentence = Stand.NOT_RUN, f"{sentence} This attack could not decide."
+    return Finding(attack=check.attack, stand=stand, reason=sentence, result=result, is_needed=needed)
 
 
-def _not_run(check: Check, reason: str) -> Finding:
-    return Finding(
-        attack=check.attack,
-        stand=Stand.NOT_RUN,
-        reason=f"The attack {check.attack} {reason}",
-        is_needed=check.is_needed,
-    )
-
-
-def _promised(subject: Subject, policy: GatePolicy) -> list[Finding]:
-    """Return how the promise stands, where it is what the decision rests on."""
-    if subject.kind != KINDS[2]:
-        return []
-    if subject.is_private:
-        is_small = _is_small(subject.guarantee, policy)
-        counts = f"epsilon up to {policy.max_epsilon:g} and delta up to {policy.max_delta:g} count"
-        told = f"This is promised: {subject.guarantee.brief()}; {counts}."
-        return [Finding(attack="promise", stand=Stand.HELD if is_small else Stand.BROKEN, reason=told)]
-    if subject.control is not None:
-        return [Finding(attack="promise", stand=Stand.TOLD, reason="Nothing is promised; only attacks were tried.")]
-    missing = (
-        "Nothing is promised about this table, and without rows that had no part in it nobody can tell what it copies "
-        "from what is common: give control=."
-    )
-    return [Finding(attack="promise", stand=Stand.BROKEN, reason=missing)]
-
-
-def _is_small(guarantee: Guarantee, policy: GatePolicy) -> bool:
-    epsilon, delta = getattr(guarantee, "epsilon", math.inf), getattr(guarantee, "delta", 0)
-    return float(epsilon) <= policy.max_epsilon and float(delta) <= policy.max_delta
+def _not_run(check: Check, reason: str, *, is_needed: bool) -> Finding:
+    told = f"The attack {check.attack} {reason}"
+    return Finding(attack=check.attack, stand=Stand.NOT_RUN, reason=told, is_needed=is_needed)
 
 
 def _own_report(release: Any) -> Report | None:

@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cloister.attacks.gating.policy import GatePolicy
 from cloister.attacks.result import AttackResult
-from cloister.report import Check, Checklist, Facts, Notice, NoticeKind, Report, Section, Status, Text, Verdict, escaped
+from cloister.report import (
+    Block,
+    Bullets,
+    Check,
+    Checklist,
+    Facts,
+    Notice,
+    NoticeKind,
+    Report,
+    Section,
+    Status,
+    Text,
+    Verdict,
+    escaped,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,9 +132,24 @@ class GateResult:
         """Return the decision in a few sentences."""
         if not self.publish:
             return f"Do not publish. {' '.join(self.reasons)}"
-        tried = ", ".join(finding.attack for finding in self.findings if finding.result is not None)
-        against = f"Tried: {tried}." if tried else "No attack was tried; this rests on the promise alone."
-        return f"Nothing that was tried speaks against publishing. {against} Other attackers may know or find more."
+        tried = ", ".join(finding.attack for finding in self.findings if finding.stand is Stand.HELD)
+        return (
+            f"Nothing that was tried speaks against publishing. Held: {tried}. Other attackers may know or find more."
+        )
+
+    @property
+    def headline(self) -> str:
+        """Return the decision in a few words."""
+        against = sum(finding.blocks for finding in self.findings)
+        if self.publish:
+            return f"Nothing that was tried speaks against publishing ({len(self.findings)} checks)"
+        return f"Do not publish: {against} of {len(self.findings)} checks speak against it"
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Return what helps against the attacks that worked."""
+        found = [finding.result for finding in self.findings if finding.stand is Stand.BROKEN and finding.result]
+        return tuple(dict.fromkeys(advice for result in found for advice in result.mitigation))
 
     def __str__(self) -> str:
         return self.verdict
@@ -129,7 +158,8 @@ class GateResult:
         """Return a small table of (name, text) rows for a person."""
         decision = "nothing that was tried speaks against publishing" if self.publish else "do not publish"
         rows = [(finding.attack, f"{finding.stand}: {finding.reason}") for finding in self.findings]
-        return (("decision", decision), ("release", self.kind), ("promise", self.promise), *rows)
+        helps = [("what helps", advice) for advice in self.advice]
+        return (("decision", decision), ("release", self.kind), ("guarantee", self.promise), *rows, *helps)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
@@ -171,26 +201,37 @@ class GateResult:
         overview = Section(
             "The gate",
             [
-                Notice(kind, escaped(self.verdict), title="Publish?" if self.publish else "Do not publish"),
+                Notice(NoticeKind.WARNING, _FOR_CUSTODIANS, title="For the custodian only"),
+                Notice(kind, escaped(self.headline), title="Decision"),
                 Checklist(checks),
+                *self._advised(),
                 Text(_HONEST),
                 Facts(limits),
             ],
         )
         return (overview, *(section for finding in self.findings for section in finding.sections()))
 
+    def _advised(self) -> tuple[Block, ...]:
+        if not self.advice:
+            return ()
+        return (Text("**What helps**"), Bullets([escaped(item) for item in self.advice]))
+
     def report(self, path: str | Path | None = None, *, title: str = "") -> Report:
         """Return the report of the release with the gate's sections; with a path it is written there as well."""
         status = Status.ATTENTION if self.publish else Status.BAD
         base = self.base or Report(f"The gate: {self.kind}", summary=escaped(self.promise))
         report = replace(
-            base, title=title or base.title, verdict=Verdict(self.verdict, status), sections=base.sections
+            base, title=title or base.title, verdict=Verdict(self.headline, status), sections=base.sections
         ).with_sections(*self.sections())
         if path is not None:
             report.write(path)
         return report
 
 
+_FOR_CUSTODIANS = (
+    "These figures are exact and about the people in the data. This page is not covered by what the release promises: "
+    "do not pass it on with the release."
+)
 _HONEST = (
     "These attacks were run by the custodian on the real data. That they fail is no proof of safety: it says which "
     "attackers were tried, and with what knowledge. The limits below were set beforehand; they are conventions."

@@ -6,18 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from cloister.anonymize import AnatomyRelease, Release
 from cloister.core.guarantees import DifferentialPrivacy, Guarantee, NoGuarantee
 from cloister.core.random import RandomSource
 from cloister.core.validation import check_choice
 from cloister.data.columns import Role
+from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
-from cloister.errors import ParameterError
+from cloister.errors import ParameterError, ParameterTypeError
 
-__all__ = ["KINDS", "Subject", "subject_of"]
+__all__ = ["ANONYMIZED", "KINDS", "MODEL", "SYNTHETIC", "TWO_TABLES", "Subject", "subject_of"]
 
-KINDS = ("anonymized table", "two tables", "synthetic table", "model")
+ANONYMIZED, TWO_TABLES, SYNTHETIC, MODEL = KINDS = ("anonymized table", "two tables", "synthetic table", "model")
+_TOO_ALIKE = 0.5
 _UNPROMISED = "whoever made it did not say what holds"
 
 
@@ -47,6 +51,12 @@ class Subject:
     source: RandomSource = field(repr=False)
 
     @property
+    def schema(self) -> Schema | None:
+        """Return what the custodian says about the columns of the original."""
+        found = getattr(self.original, "schema", None)
+        return found if isinstance(found, Schema) else None
+
+    @property
     def is_private(self) -> bool:
         """Return whether a promise of differential privacy holds."""
         return isinstance(self.guarantee, DifferentialPrivacy) and self.guarantee.holds
@@ -68,20 +78,28 @@ def subject_of(
     Raises:
         ParameterError: if the kind of the release cannot be told, or its rows are missing.
     """
+    if guarantee is not None and not isinstance(guarantee, Guarantee):
+        raise ParameterTypeError("The guarantee is not one.", fix="give model.guarantee_, or cl.PureDP(epsilon=1).")
     made = kind_of(release, kind)
-    if made == KINDS[3]:
+    if made == MODEL:
         return _model(release, original, control, guarantee, source)
     rows = None if original is None else _table(original)
     if rows is None and not isinstance(release, Release | AnatomyRelease):
         raise ParameterError(
             "The gate needs the rows that this release is about.", fix="give original=, the table it was made from."
         )
+    known = _quasi(rows, quasi_identifiers)
+    if made == ANONYMIZED and known is None and not isinstance(release, Release):
+        raise ParameterError(
+            "Nothing says which columns attackers may know.",
+            fix="give quasi_identifiers=, or an original with a schema.",
+        )
     return Subject(
         kind=made,
-        release=release if isinstance(release, Release | AnatomyRelease | tuple | list) else _table(release),
+        release=_opened(release),
         original=rows,
         control=None if control is None else _table(control),
-        quasi=_quasi(rows, quasi_identifiers),
+        quasi=known,
         sensitive=_sensitive(release, rows, sensitive),
         guarantee=_promise(release, guarantee),
         source=source,
@@ -91,27 +109,32 @@ def subject_of(
 def kind_of(release: Any, kind: str | None) -> str:
     """Return what kind of release it is, as its type or the caller says."""
     if isinstance(release, Release):
-        return KINDS[0]
+        return ANONYMIZED
     if isinstance(release, AnatomyRelease) or (isinstance(release, tuple | list) and len(release) == 2):
-        return KINDS[1]
+        return TWO_TABLES
     if hasattr(release, "predict"):
-        return KINDS[3]
+        return MODEL
     if kind is None:
         raise ParameterError(
             "A table does not say how it was made.", fix='give kind="anonymized table" or kind="synthetic table".'
         )
-    return check_choice(kind, name="kind", allowed=(KINDS[0], KINDS[2]))
+    return check_choice(kind, name="kind", allowed=(ANONYMIZED, SYNTHETIC))
 
 
 def _model(model: Any, original: Any, control: Any, guarantee: Guarantee | None, source: RandomSource) -> Subject:
-    if original is None or control is None:
+    if not all(isinstance(part, tuple | list) and len(part) == 2 for part in (original, control)):
         raise ParameterError(
             "The gate needs rows that the model was trained on, and others.",
             fix="give original=(X, y) and control=(X, y).",
         )
+    if _share_in_common(original[0], control[0]) > _TOO_ALIKE:
+        raise ParameterError(
+            "Most of the rows that should be others are among those that the model was trained on.",
+            fix="give rows in control= that had no part in the training.",
+        )
     promise = guarantee or getattr(model, "guarantee_", None)
     return Subject(
-        kind=KINDS[3],
+        kind=MODEL,
         release=model,
         original=original,
         control=control,
@@ -122,13 +145,30 @@ def _model(model: Any, original: Any, control: Any, guarantee: Guarantee | None,
     )
 
 
+def _share_in_common(members: Any, others: Any) -> float:
+    """Return the share of others whose features are those of a member, where most features are somebody's own."""
+    first, second = (np.asarray(part).astype(str) for part in (members, others))
+    if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1] or not len(second):
+        return 0.0
+    known = {tuple(row) for row in first.tolist()}
+    if len(known) < len(first) / 2:
+        return 0.0
+    return float(np.mean([tuple(row) in known for row in second.tolist()]))
+
+
+def _opened(release: Any) -> Any:
+    if isinstance(release, tuple | list):
+        return tuple(_table(part) for part in release)
+    return release if isinstance(release, Release | AnatomyRelease) else _table(release)
+
+
 def _table(table: Any) -> Table:
     return table if isinstance(table, Table) else open_table(table)
 
 
 def _quasi(original: Table | None, named: Sequence[str] | None) -> tuple[str, ...] | None:
     if named is not None:
-        return tuple(named)
+        return (named,) if isinstance(named, str) else tuple(named)
     return _with_role(original, Role.QUASI) or None
 
 

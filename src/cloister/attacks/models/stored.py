@@ -151,7 +151,7 @@ def _table(part: Any, width: int) -> Floats | None:
 
 def _parts(part: Any) -> list[tuple[str, Any]]:
     if isinstance(part, dict):
-        return [(str(name), inner) for name, inner in part.items()]
+        return [("…", inner) for inner in part.values()]
     if isinstance(part, list | tuple):
         return [(str(place), inner) for place, inner in enumerate(part)]
     return list(vars(part).items()) if hasattr(part, "__dict__") and not isinstance(part, type) else []

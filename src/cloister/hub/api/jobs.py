@@ -25,6 +25,11 @@ class ReleaseDecision(BaseModel):
 
     approve: bool = Field(description="Whether the release may leave the hub.")
     note: str = Field(default="", max_length=2_000, description="A sentence for the person who asked.")
+    reason: str = Field(
+        default="",
+        max_length=2_000,
+        description="Why something leaves that the gate advises against; owners alone see it.",
+    )
 
 
 @router.guarded("GET", "/jobs", actions.LIST_JOBS)
@@ -58,7 +63,7 @@ def cancel(job_id: str, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any
 @router.guarded("POST", "/jobs/{job_id}/decision", actions.DECIDE_RELEASE)
 def decide(job_id: str, decision: ReleaseDecision, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
     """Let a release that waits leave the hub, or not."""
-    running.decide_release(hub, access, job_id, approve=decision.approve, note=decision.note)
+    running.decide_release(hub, access, job_id, approve=decision.approve, note=decision.note, reason=decision.reason)
     return running.see_job(hub, access, job_id)
 
 

@@ -46,7 +46,7 @@ class TriedRelease(AnonymizedRelease):
             document=found.to_dict(),
             summary=found.summary(),
             guarantee=NoGuarantee(reason=_EXACT).to_dict(),
-            figure=found.plot().to_svg(),
+            figure=found.plot().to_svg() if any(item.result for item in found.findings) else "",
             report=found.report().to_html(),
             is_report_for_owner=True,
         )

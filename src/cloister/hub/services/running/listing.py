@@ -16,7 +16,7 @@ from cloister.hub.services.authorizing import Access
 from cloister.hub.services.chores import chores
 from cloister.hub.services.registry import algorithms
 from cloister.hub.services.running.release_registry import earlier_releases, is_orphaned, warnings_about
-from cloister.hub.services.running.releasing import approvals_needed, has_approved
+from cloister.hub.services.running.releasing import approvals_needed, has_approved, without_reasons
 from cloister.hub.services.targets import Target, load_target
 from cloister.hub.store.models import Dataset, Job, Result
 
@@ -99,7 +99,9 @@ def describe_job(job: Job, relations: frozenset[Relation], *, result: Result | N
         "is_orphaned": is_orphaned(job),
         "is_cancel_requested": job.is_cancel_requested,
         "error": error,
-        "decision": job.decision,
+        "decision": job.decision
+        if Relation.OWNER in relations
+        else without_reasons(job.decision, is_final=job.state != State.WAITING),
         "may_read_result": _may_read(job, relations),
         "may_decide": job.state == State.WAITING and Relation.OWNER in relations,
         "approvals_needed": 0,

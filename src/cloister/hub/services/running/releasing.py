@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -24,25 +25,28 @@ from cloister.hub.services.sessions import subject_of
 from cloister.hub.services.targets import current_policy, load_target
 from cloister.hub.store.models import Job, Result, now
 
-__all__ = ["approvals_needed", "cancel", "decide_release", "has_approved"]
+__all__ = ["approvals_needed", "cancel", "decide_release", "has_approved", "without_reasons"]
 
 _LONGEST_NOTE = 2_000
+_FEWEST_LETTERS = 3
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
+"""Letters that nobody sees."""
 _ATTACKED = frozenset({"release.anonymize", "synth.generate"})
 """Services whose results are attacked before their owner is asked."""
 
 
-def decide_release(hub: Hub, access: Access, job_id: str, *, approve: bool, note: str = "") -> State:
+def decide_release(hub: Hub, access: Access, job_id: str, *, approve: bool, note: str = "", reason: str = "") -> State:
     """Let a release that waits leave the hub, or not; either is final, and the note is for the person who asked.
 
     Where the policy asks for two persons, the first approval is noted and the second lets it out; one rejection ends
     it, and deletes what was made. The decision remembers the earlier releases of the same data that the owner was told
     about.
 
-    What the gate advises against is let out only with a note that says why.
+    What the gate advises against is let out only with a reason, which owners alone see.
 
     Raises:
         ConflictError: if the work does not wait for a decision, or this person has approved it already, or it was not
-            attacked, or the gate advises against it and the note is empty.
+            attacked, or the gate advises against it and no reason is given.
         ForbiddenError: if the person does not own the data, or the requester may not have the release any more.
     """
     with hub.store.writing() as session:
@@ -54,8 +58,9 @@ def decide_release(hub: Hub, access: Access, job_id: str, *, approve: bool, note
             raise ConflictError("This does not wait for a decision.", fix="look at it again.")
         if approve:
             _check_requester(session, job)
-            _check_gate(hub, session, job, note=note)
-        is_over = _write_down(session, job, access.person, approve=approve, note=note[:_LONGEST_NOTE])
+            _check_gate(hub, session, job, reason=reason)
+        said = {"note": note[:_LONGEST_NOTE], "reason": reason[:_LONGEST_NOTE]}
+        is_over = _write_down(session, job, access.person, approve=approve, said=said)
         if not is_over:
             _note(session, actions.DECIDE_RELEASE, access, job, approved=True, is_first=True)
             return State(job.state)
@@ -85,17 +90,17 @@ def has_approved(job: Job, subject: Subject) -> bool:
     return any(item["user"] == subject.user_id for item in _approvals(job))
 
 
-def _write_down(session: Session, job: Job, person: Subject, *, approve: bool, note: str) -> bool:
+def _write_down(session: Session, job: Job, person: Subject, *, approve: bool, said: dict[str, str]) -> bool:
     """Write a decision down, and return whether it is the last one."""
     if approve and has_approved(job, person):
         raise ConflictError("You have approved this already; a second owner must, too.", fix="ask another owner.")
     is_over = not approve or approvals_needed(session, job) == 1
-    mine = {"user": person.user_id, "by": person.name, "note": note, "time": now().isoformat()}
+    mine = {"user": person.user_id, "by": person.name, **said, "time": now().isoformat()}
     approvals = [*_approvals(job), mine] if approve else _approvals(job)
     job.decision = {
         "approved": approve if is_over else None,
         "by": ", ".join(item["by"] for item in approvals) if approve else person.name,
-        "note": note,
+        **said,
         "time": mine["time"],
         "approvals": approvals,
         "earlier_releases": [item["job"] for item in earlier_releases(session, job)],
@@ -119,17 +124,35 @@ def _check_requester(session: Session, job: Job) -> None:
         ) from None
 
 
-def _check_gate(hub: Hub, session: Session, job: Job, *, note: str) -> None:
+def without_reasons(decision: dict[str, Any] | None, *, is_final: bool) -> dict[str, Any] | None:
+    """Return a decision for somebody who does not own the data: no reasons, and no words before it is final."""
+    if decision is None:
+        return None
+    hidden = {"reason"} if is_final else {"reason", "note"}
+    kept = {name: value for name, value in decision.items() if name not in hidden}
+    approvals = [
+        {name: value for name, value in item.items() if name not in hidden} for item in decision.get("approvals", ())
+    ]
+    return kept | {"approvals": approvals}
+
+
+def _check_gate(hub: Hub, session: Session, job: Job, *, reason: str) -> None:
     """Raise where a release was not attacked, or something speaks against it and the owner does not say why not."""
     if job.service not in _ATTACKED:
         return
     found = see_result(hub, session, job, is_owner=True).outcome.owner_only.get("gate")
     if found is None:
         raise ConflictError("This release was not attacked before.", fix="reject it, and have it made again.")
-    if not found["publish"] and not note.strip():
+    if not found["publish"] and not _says_something(reason):
         raise ConflictError(
-            "The gate advises against letting this out.", fix="reject it, or write in the note why you let it out."
+            "The gate advises against letting this out.", fix="reject it, or give a reason why you let it out."
         )
+
+
+def _says_something(text: str) -> bool:
+    """Return whether a text has a few letters that can be seen."""
+    seen = [letter for letter in text if unicodedata.category(letter)[0] in "LN" and letter not in _FILLERS]
+    return len(seen) >= _FEWEST_LETTERS
 
 
 def cancel(hub: Hub, access: Access, job_id: str) -> State:
