@@ -323,3 +323,27 @@ def test_adult_is_linked_as_its_classes_promise(shared_data: Path) -> None:
     result = attacks.linkage(release)
     assert result.largest_risk <= 0.2
     assert result.success == pytest.approx(release.partition.size / 30162, rel=0.05)
+
+
+def _with_labels_of_a_tree() -> tuple[pa.Table, Any]:
+    """Return a released file and the people in it; only the schema of the people explains its labels."""
+    tree = cl.Hierarchy.from_levels([["flat", "home", "*"], ["house", "home", "*"], ["tent", "other", "*"]])
+    people = pa.table({"place": ["flat", "house", "tent", "tent"], "grade": ["low", "mid", "mid", "high"]})
+    stated = {
+        "place": {"role": "quasi", "kind": "nominal"},
+        "grade": {"role": "quasi", "kind": "ordinal", "categories": ["low", "mid", "high"]},
+    }
+    schema = cl.Schema.from_dict({"columns": stated}).with_hierarchy("place", tree)
+    released = pa.table(
+        {"place": ["home", "home", "other", "other"], "grade": ["[low, mid]"] * 2 + ["[mid, high]"] * 2}
+    )
+    return released, cl.open_table(people, schema=schema)
+
+
+@pytest.mark.parametrize("kind", ["exact", "probabilistic", "distance"])
+def test_labels_of_a_plain_file_are_read_by_the_schema_of_the_people(kind: str) -> None:
+    released, people = _with_labels_of_a_tree()
+    known = ["place", "grade"]
+    result = attacks.linkage(released, people, quasi_identifiers=known, truth=[0, 1, 2, 3], kind=kind)
+    assert result.unlinked == 0
+    assert result.success == pytest.approx(0.5)
