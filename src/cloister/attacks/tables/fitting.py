@@ -28,7 +28,17 @@ from cloister.data.interval_labels import number_in
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, SchemaError, UnknownColumnError
 
-__all__ = ["Coded", "Fitting", "People", "coded_column", "fit_people", "known_columns", "people_of", "read_column"]
+__all__ = [
+    "Coded",
+    "Fitting",
+    "People",
+    "coded_column",
+    "fit_people",
+    "known_columns",
+    "people_of",
+    "read_column",
+    "unread_columns",
+]
 
 _LARGEST_MATRIX = 2 * 10**8
 
@@ -222,6 +232,20 @@ def read_column(
     own = {value: place[_key(stated.kind, value)] for value in covered}
     own |= {value: len(attribute.leaves) + number for number, value in enumerate(outside)}
     return found, np.array([own[value] for value in column.values], dtype=np.int64)
+
+
+def unread_columns(published: Published, people: People, *, strict: bool = False) -> tuple[str, ...]:
+    """Return the known columns that show labels, of which none allows a value of anybody."""
+    found = []
+    for name, column in zip(people.names, people.columns, strict=True):
+        telling = np.array([not _says_nothing(label) for label in published.labels(name)], dtype=bool)
+        known = np.unique(column.codes[column.codes >= 0])
+        if not telling.any() or not len(known):
+            continue
+        read, leaves = read_column(published, name, column, strict=strict)
+        if not read.member[telling][:, leaves[known]].any():
+            found.append(name)
+    return tuple(found)
 
 
 def _described(published: Published, name: str, known: Coded) -> Column:
