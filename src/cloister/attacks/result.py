@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AttackResult"]
 
+_UNDECIDED = 0.1
+_TINY = 0.0001
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackResult:
@@ -75,6 +78,9 @@ class AttackResult:
         rates = f"right in {percent(self.success)} of cases, guessing in {percent(self.baseline)}."
         if self.succeeded:
             return f"The attack works: {rates}{self._remark()}"
+        if self.interval[1] > max(self.baseline, self.control or 0) + _UNDECIDED:
+            few = f"There were too few cases to tell ({self.trials:,} trials)."
+            return f"This attack was {rates}{self._remark()} {few} Others may find more."
         return f"This attack found no more than guessing: {rates}{self._remark()} Others may find more."
 
     def _remark(self) -> str:
@@ -162,4 +168,8 @@ class AttackResult:
 
 def percent(share: float) -> str:
     """Return a share as people write it."""
+    if 0 < share < _TINY:
+        return "below 0.01%"
+    if 1 - _TINY < share < 1:
+        return "above 99.99%"
     return f"{100 * share:.4g}%"

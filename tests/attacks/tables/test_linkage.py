@@ -323,3 +323,57 @@ def test_adult_is_linked_as_its_classes_promise(shared_data: Path) -> None:
     result = attacks.linkage(release)
     assert result.largest_risk <= 0.2
     assert result.success == pytest.approx(release.partition.size / 30162, rel=0.05)
+
+
+def _with_labels_of_a_tree() -> tuple[pa.Table, Any]:
+    """Return a released file and the people in it; only the schema of the people explains its labels."""
+    tree = cl.Hierarchy.from_levels([["flat", "home", "*"], ["house", "home", "*"], ["tent", "other", "*"]])
+    people = pa.table({"place": ["flat", "house", "tent", "tent"], "grade": ["low", "mid", "mid", "high"]})
+    stated = {
+        "place": {"role": "quasi", "kind": "nominal"},
+        "grade": {"role": "quasi", "kind": "ordinal", "categories": ["low", "mid", "high"]},
+    }
+    schema = cl.Schema.from_dict({"columns": stated}).with_hierarchy("place", tree)
+    released = pa.table(
+        {"place": ["home", "home", "other", "other"], "grade": ["[low, mid]"] * 2 + ["[mid, high]"] * 2}
+    )
+    return released, cl.open_table(people, schema=schema)
+
+
+@pytest.mark.parametrize("kind", ["exact", "probabilistic", "distance"])
+def test_labels_of_a_plain_file_are_read_by_the_schema_of_the_people(kind: str) -> None:
+    released, people = _with_labels_of_a_tree()
+    known = ["place", "grade"]
+    result = attacks.linkage(released, people, quasi_identifiers=known, truth=[0, 1, 2, 3], kind=kind)
+    assert result.unlinked == 0
+    assert result.success == pytest.approx(0.5)
+
+
+def test_labels_that_nobody_can_read_are_no_failed_attack() -> None:
+    released, people = _with_labels_of_a_tree()
+    bare = people.to_arrow()
+    result = attacks.linkage(released, bare, quasi_identifiers=["place", "grade"])
+    assert result.unread == ("place", "grade")
+    assert result.to_dict()["unread"] == ["place", "grade"]
+    assert dict(result.summary())["columns that fit nobody"] == "place, grade"
+    assert "4 of 4 people fit no row: labels of the columns place and grade could not be read" in result.verdict
+    assert "no more than guessing" not in result.verdict
+    read = attacks.linkage(released, people, quasi_identifiers=["place", "grade"])
+    assert read.unread == ()
+    assert "columns that fit nobody" not in dict(read.summary())
+
+
+def test_one_unread_column_is_told_where_stars_let_people_fit() -> None:
+    released = pa.table({"age": ["[20, 30]"] * 3, "place": ["home", "home", "*"]})
+    people = pa.table({"age": [24, 25, 26], "place": ["flat", "house", "tent"]})
+    result = attacks.linkage(released, people, quasi_identifiers=["age", "place"])
+    assert result.unread == ("place",)
+    assert "No label of the column place contains a value of anybody" in result.verdict
+    starred = released.set_column(1, "place", pa.array(["*"] * 3))
+    assert attacks.linkage(starred, people, quasi_identifiers=["age", "place"]).unread == ()
+
+
+def test_means_are_read_by_distance() -> None:
+    released, people = pa.table({"age": [24.5, 24.5, 60.5]}), pa.table({"age": [24, 25, 61]})
+    assert attacks.linkage(released, people, quasi_identifiers=["age"]).unread == ("age",)
+    assert attacks.linkage(released, people, quasi_identifiers=["age"], kind="distance").unread == ()

@@ -28,18 +28,32 @@ from cloister.data.interval_labels import number_in
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, SchemaError, UnknownColumnError
 
-__all__ = ["Coded", "Fitting", "People", "coded_column", "fit_people", "known_columns", "people_of", "read_column"]
+__all__ = [
+    "Coded",
+    "Fitting",
+    "People",
+    "coded_column",
+    "fit_people",
+    "known_columns",
+    "people_of",
+    "read_column",
+    "unread_columns",
+]
 
 _LARGEST_MATRIX = 2 * 10**8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Coded:
-    """A column as codes: -1 is missing, others are places in the values, which are sorted and distinct."""
+    """A column as codes: -1 is missing, others are places in the values, which are sorted and distinct.
+
+    What the schema of its table says about it, if there is one, is ``described``.
+    """
 
     values: tuple[Any, ...]
     codes: NDArray[np.int64]
     type: pa.DataType
+    described: Column | None = None
 
     def __repr__(self) -> str:
         return f"Coded({self.type})"
@@ -95,7 +109,11 @@ def people_of(table: Any, names: Sequence[str], *, positions: NDArray[np.int64] 
     rows = rows if positions is None else rows.take(pa.array(positions))
     if not len(rows):
         raise DataError("The auxiliary table has no rows.", fix="give at least one person to look for.")
-    columns = tuple(coded_column(column) for column in rows.columns)
+    told = {} if people.schema is None else people.schema.columns
+    columns = tuple(
+        replace(coded_column(column), described=told.get(name))
+        for name, column in zip(names, rows.columns, strict=True)
+    )
     codes = np.column_stack([column.codes for column in columns]) + 1
     order, starts, kinds = grouped(codes, tuple(len(column.values) + 1 for column in columns))
     return People(names=tuple(names), columns=columns, codes=codes[order[starts]] - 1, kinds=kinds)
@@ -193,7 +211,7 @@ def read_column(
         strict: read a number that is no raw value as the nearest one, instead of letting it fit nobody.
     """
     labels = published.labels(name)
-    stated = _reading_column(published.schema[name], column)
+    stated = _reading_column(_described(published, name, column), column)
     covered, outside = _covered(stated, column.values)
     extra = [] if stated.hierarchy is not None else [*published.universe(name), *_parts(labels)]
     values = _ordered(stated.kind, [*covered, *extra])
@@ -214,6 +232,31 @@ def read_column(
     own = {value: place[_key(stated.kind, value)] for value in covered}
     own |= {value: len(attribute.leaves) + number for number, value in enumerate(outside)}
     return found, np.array([own[value] for value in column.values], dtype=np.int64)
+
+
+def unread_columns(published: Published, people: People, *, strict: bool = False) -> tuple[str, ...]:
+    """Return the known columns that show labels, of which none allows a value of anybody."""
+    found = []
+    for name, column in zip(people.names, people.columns, strict=True):
+        telling = np.array([not _says_nothing(label) for label in published.labels(name)], dtype=bool)
+        known = np.unique(column.codes[column.codes >= 0])
+        if not telling.any() or not len(known):
+            continue
+        read, leaves = read_column(published, name, column, strict=strict)
+        if not read.member[telling][:, leaves[known]].any():
+            found.append(name)
+    return tuple(found)
+
+
+def _described(published: Published, name: str, known: Coded) -> Column:
+    """Return what is said about a column by the release, and otherwise by the table of the people.
+
+    Whoever has a hierarchy of the raw values can read a released file that comes without one.
+    """
+    own, theirs = published.schema[name], known.described
+    if theirs is None or own.hierarchy is not None or published.release is not None:
+        return own
+    return own if name in published.stated and theirs.hierarchy is None else theirs
 
 
 def _reading_column(column: Column, known: Coded) -> Column:

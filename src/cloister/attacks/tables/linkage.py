@@ -26,7 +26,7 @@ from cloister.anonymize.algorithms.anatomy import GROUP
 from cloister.anonymize.anatomy_release import AnatomyRelease
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables.distance_linkage import link_by_distance
-from cloister.attacks.tables.fitting import fit_people, known_columns, people_of
+from cloister.attacks.tables.fitting import fit_people, known_columns, people_of, unread_columns
 from cloister.attacks.tables.links import Links, link_exactly
 from cloister.attacks.tables.probabilistic_linkage import link_by_weight
 from cloister.attacks.tables.reading import Published, opened, publish
@@ -60,6 +60,8 @@ class LinkageResult(TableAttackResult):
         nearest: by distance, (k, share of people whose own row is among the k nearest rows).
         weights: with weights, (column, what its agreement says in bits).
         is_scored: whether the truth was there, so that success counts right links rather than expecting them.
+        unread: the known columns whose released labels contain none of the people's values: they could not be read, or
+            the rows are of other people.
     """
 
     columns: tuple[str, ...]
@@ -74,6 +76,7 @@ class LinkageResult(TableAttackResult):
     nearest: tuple[tuple[int, float], ...] = ()
     weights: tuple[tuple[str, float], ...] = field(default=())
     is_scored: bool = False
+    unread: tuple[str, ...] = ()
 
     @property
     def prosecutor_risk(self) -> float:
@@ -93,6 +96,12 @@ class LinkageResult(TableAttackResult):
     @property
     def verdict(self) -> str:
         """Return a few sentences for a custodian."""
+        if self.unlinked == self.trials:
+            labels = f"labels of {_columns(self.unread)}" if self.unread else "labels"
+            return (
+                f"Nothing could be tried: {self.unlinked:,} of {self.trials:,} people fit no row: {labels} could not "
+                "be read, or the rows are of other people. This says nothing about the release."
+            )
         if not self.succeeded and self.tolerated is not None and self.interval[0] > self.baseline:
             return (
                 f"The attack stays within what was promised: right in {percent(self.success)} of cases, "
@@ -103,6 +112,8 @@ class LinkageResult(TableAttackResult):
 
     def _remark(self) -> str:
         unique = f" {self.unique_matches:,} of {self.trials:,} people fit one row only." if self.unique_matches else ""
+        if self.unread:
+            unique += f" No label of {_columns(self.unread)} contains a value of anybody: it may not have been read."
         if self.control is None:
             return unique
         return f"{unique} People who are not in the release are linked with a confidence of {percent(self.control)}."
@@ -116,6 +127,8 @@ class LinkageResult(TableAttackResult):
             ("largest risk", percent(self.largest_risk)),
             ("fit no row", f"{self.unlinked:,}"),
         ]
+        if self.unread:
+            rows.append(("columns that fit nobody", ", ".join(self.unread)))
         if self.precision is not None:
             rows.append(("precision of claims", f"{percent(self.precision)} of {self.claims:,}"))
         rows += [(f"among the {k} nearest", percent(share)) for k, share in self.nearest]
@@ -132,6 +145,7 @@ class LinkageResult(TableAttackResult):
             "precision": self.precision,
             "recall": self.recall,
             "unlinked": self.unlinked,
+            "unread": list(self.unread),
             "largest_risk": self.largest_risk,
             "tolerated": self.tolerated,
             "nearest": [{"k": k, "share": share} for k, share in self.nearest],
@@ -203,8 +217,18 @@ def linkage(
         )
     inside = linked.only(rest)
     own = published.row_classes[where[rest]] if is_scored else None
+    unread = unread_columns(published, people_of(people, names, positions=chosen), strict=kind == "distance")
     return _result(
-        published, names, inside, own, others, kind=kind, claimed=claimed, confidence=confidence, positions=where[rest]
+        published,
+        names,
+        inside,
+        own,
+        others,
+        kind=kind,
+        claimed=claimed,
+        confidence=confidence,
+        positions=where[rest],
+        unread=unread,
     )
 
 
@@ -219,6 +243,7 @@ def _result(
     claimed: float,
     confidence: object,
     positions: NDArray[np.int64],
+    unread: tuple[str, ...],
 ) -> LinkageResult:
     expected = links.risks
     hits = expected if own is None else links.right(own)
@@ -250,6 +275,7 @@ def _result(
         nearest=links.nearest(own) if own is not None else (),
         weights=() if links.learned is None else links.learned.weights(names),
         is_scored=own is not None,
+        unread=unread,
         **share_with_interval(float(hits.sum()), len(hits), confidence=confidence),
     )
 
@@ -314,6 +340,10 @@ def _without_group(release: Any, quasi: Sequence[str] | None) -> Sequence[str] |
     if quasi is not None or not isinstance(release, AnatomyRelease):
         return quasi
     return [name for name in release.roles.quasi if name != GROUP]
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"the {'column' if len(names) == 1 else 'columns'} {_listing(names)}"
 
 
 def _listing(names: Sequence[str]) -> str:

@@ -43,6 +43,7 @@ class Published:
         kept: which cells are classes; the others are suppressed.
         release: the release that the table comes from, where there is one.
         groups: the class of each row, where it is known already.
+        stated: the columns that a person described, rather than the labels themselves.
     """
 
     table: Table
@@ -51,6 +52,7 @@ class Published:
     kept: NDArray[np.bool_]
     release: Release | None = None
     groups: NDArray[np.int64] | None = None
+    stated: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"Published({list(self.quasi)})"
@@ -190,12 +192,13 @@ def _published(
     for name in (*(quasi or ()), *(sensitive or ())):
         if name not in table.columns:
             raise UnknownColumnError(str(name), table.columns)
+    described = frozenset(() if stated is None else stated.columns)
     if stated is not None and quasi is not None:
         stated = _completed(table, stated)
     schema = reading.described(table, stated, quasi=quasi, sensitive=sensitive)
     cells = reading.read_released(table, schema)
     kept = np.ones(len(cells), dtype=bool) if release is not None else reading.kept_cells(cells)
-    return Published(table=table, schema=schema, cells=cells, kept=kept, release=release)
+    return Published(table=table, schema=schema, cells=cells, kept=kept, release=release, stated=described)
 
 
 def _completed(table: Table, stated: Schema) -> Schema:
