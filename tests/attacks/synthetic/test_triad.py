@@ -213,6 +213,20 @@ def test_residual_risk_by_hand() -> None:
     assert scored(5, 5, control=(5, 5), confidence=0.95)["residual_risk"] == 0
 
 
+def test_a_residual_risk_below_nothing_is_told_as_none_everywhere() -> None:
+    found = _outcome(hits=10, control=(30, 100))
+    assert found.residual_risk is not None
+    assert found.residual_risk < 0
+    assert "Residual risk 0%, between" in found.verdict
+    assert dict(found.summary())["residual risk"].startswith("0%, between")
+    assert "-28" not in found.report().to_markdown()
+
+
+def _outcome(*, hits: int, control: tuple[int, int] | None, trials: int = 100) -> SyntheticAttackResult:
+    fields = scored(hits, trials, control=control, confidence=0.95)
+    return SyntheticAttackResult(attack="trial", kind="made up", assumption="tries", baseline=0.05, queries=0, **fields)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "fix"),
     [

@@ -1,4 +1,13 @@
-"""The tables of an attack on synthetic data, checked and coded alike."""
+"""The tables of an attack on synthetic data, checked and coded alike.
+
+A control that holds rows of the original makes every attack look harmless, and is refused. Rows of independent people
+can be equal too, so equal rows alone say nothing. But if original and control are of one population, a row that occurs
+exactly twice in both together is as likely twice in one of them as chance has it: with ``n`` and ``m`` rows it is once
+in each with probability ``2nm / ((n + m)(n + m - 1))``, one half for tables of the same size. The control is refused if
+at least 20 such rows, and more than a fifth of it, are once in each, and if so many of those that occur twice would be
+so by chance less than once in a million times. It is refused as well if every row occurs as often in it as in the
+original, where there are at least ten different ones.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +17,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from cloister.core import validation
 from cloister.core.random import RandomSource, permutation
 from cloister.data.columns import Role
-from cloister.data.mixed_rows import MixedRows, read_mixed_rows
+from cloister.data.mixed_rows import MixedRows, numbered_rows, read_mixed_rows
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, ParameterTypeError, UnknownColumnError
@@ -20,6 +30,11 @@ from cloister.errors import DataError, ParameterError, ParameterTypeError, Unkno
 __all__ = ["Attacked", "chosen_rows", "read_attacked"]
 
 Places = NDArray[np.int64]
+
+_FEWEST_PAIRS = 20
+_LARGEST_SHARE = 0.2
+_CHANCE = 1e-6
+_FEWEST_KINDS = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,7 +83,7 @@ def read_attacked(
 
     Raises:
         UnknownColumnError: if a table lacks a column.
-        DataError: if a table is empty.
+        DataError: if a table is empty, or the control holds rows of the original.
         ParameterError: if the tables have no column in common, or one of different kinds.
     """
     given = {"original": original, "synthetic": synthetic, "control": control}
@@ -78,6 +93,11 @@ def read_attacked(
     for name, part in zip(opened, rows, strict=True):
         if not len(part):
             raise DataError(f"The {name} table has no rows.", fix="give a table with rows.")
+    if control is not None and _overlap(*_all_columns(opened["original"], opened["control"], names)):
+        raise DataError(
+            "The control holds rows of the original, so that every attack would look harmless.",
+            fix="give control rows that had no part in the synthetic table: set them aside before it is made.",
+        )
     return Attacked(rows[0], rows[1], rows[2] if len(rows) > 2 else None, np.arange(len(rows[0])))
 
 
@@ -100,9 +120,7 @@ def _names(opened: Mapping[str, Table], columns: Sequence[str] | None) -> list[s
         raise ParameterTypeError("columns is one text, not a list of names.", fix=f'write columns=["{columns}"].')
     first = opened["original"]
     if columns is None:
-        shared = [name for name in first.columns if all(name in table.columns for table in opened.values())]
-        described = {} if first.schema is None else first.schema.columns
-        names = [name for name in shared if name not in described or described[name].role is not Role.IDENTIFIER]
+        names = [name for name in _described(first) if all(name in table.columns for table in opened.values())]
     else:
         names = list(dict.fromkeys(columns))
     if not names:
@@ -112,6 +130,37 @@ def _names(opened: Mapping[str, Table], columns: Sequence[str] | None) -> list[s
             if name not in table.columns:
                 raise UnknownColumnError(str(name), table.columns)
     return names
+
+
+def _described(table: Table) -> list[str]:
+    """Return the columns but identifiers."""
+    known = {} if table.schema is None else table.schema.columns
+    return [name for name in table.columns if name not in known or known[name].role is not Role.IDENTIFIER]
+
+
+def _all_columns(original: Table, control: Table, names: Sequence[str]) -> list[MixedRows]:
+    """Return the rows of both with all columns that both have alike: a few may not tell who is who."""
+    further = [
+        name
+        for name in _described(original)
+        if name not in names and name in control.columns and control.types[name] == original.types[name]
+    ]
+    return read_mixed_rows([original, control], [*names, *further])
+
+
+def _overlap(original: MixedRows, control: MixedRows) -> bool:
+    """Return whether rows of the original are among those of the control, beyond what chance would do."""
+    kinds = numbered_rows([original, control])
+    size = max(int(part.max()) for part in kinds) + 1
+    ours, others = (np.bincount(part, minlength=size) for part in kinds)
+    if size >= _FEWEST_KINDS and np.array_equal(ours, others):
+        return True
+    pairs, twice = int(((ours == 1) & (others == 1)).sum()), int((ours + others == 2).sum())
+    if pairs < max(_FEWEST_PAIRS, _LARGEST_SHARE * len(control)):
+        return False
+    total = len(original) + len(control)
+    split = 2 * len(original) * len(control) / (total * (total - 1))
+    return float(special.bdtrc(pairs - 1, twice, split)) < _CHANCE
 
 
 def _ranges(bounds: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:

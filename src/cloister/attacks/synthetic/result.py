@@ -75,18 +75,24 @@ class SyntheticAttackResult(AttackResult):
         return f"This attack found nothing about the people in the table: {rates}{self._remark()} Others may find more."
 
     def _remark(self) -> str:
+        told = self._residual()
+        return f" Residual risk {told}." if told else ""
+
+    def _residual(self) -> str:
+        """Return the residual risk in words: below 0 it is none."""
         if self.residual_risk is None or self.residual_interval is None:
             return ""
         low, high = map(percent, self.residual_interval)
-        return f" Residual risk {percent(max(0.0, self.residual_risk))} ({low} to {high})."
+        return f"{percent(max(0.0, self.residual_risk))}, between {low} and {high}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return what is told beside what every attack tells."""
+        told = self._residual()
+        return [("kind", self.kind), *([("residual risk", told)] if told else [])]
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
-        rows = [*AttackResult.summary(self), ("kind", self.kind)]
-        if self.residual_risk is not None and self.residual_interval is not None:
-            low, high = map(percent, self.residual_interval)
-            rows.append(("residual risk", f"{percent(self.residual_risk)}, between {low} and {high}"))
-        return tuple(rows)
+        return (*AttackResult.summary(self), *self._facts())
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
@@ -103,11 +109,7 @@ class SyntheticAttackResult(AttackResult):
         """Return what a report says about this attack."""
         from cloister.attacks.reporting import section_of
 
-        facts = [("kind", self.kind)]
-        if self.residual_risk is not None and self.residual_interval is not None:
-            low, high = map(percent, self.residual_interval)
-            facts.append(("residual risk", f"{percent(self.residual_risk)}, between {low} and {high}"))
-        return (section_of(self, level=level, further=(Facts(facts),)),)
+        return (section_of(self, level=level, further=(Facts(self._facts()),)),)
 
 
 def scored(
