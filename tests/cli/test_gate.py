@@ -23,6 +23,7 @@ def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with patients, a protected table of them, and a bad one."""
     monkeypatch.chdir(tmp_path)
     patients().to_csv("people.csv", index=False)
+    patients(1200)[600:].assign(age=lambda frame: frame["age"] % 50 + 20).to_csv("others.csv", index=False)
     Path("people.yaml").write_text(SCHEMA, encoding="utf-8")
     anonymized(patients(), cl.LDiversity("illness", l=3)).write("good.csv")
     anonymized(patients(known_by_place=True)).write("bad.csv")
@@ -104,10 +105,10 @@ def test_a_limit_that_is_none_is_refused(given: str, capsys: pytest.CaptureFixtu
         ["homogeneity", "bad.csv", "--quasi", "age,district", "--sensitive", "illness"],
         ["probabilistic-inference", "bad.csv", *ASKED],
         ["skewness", "bad.csv", *ASKED],
-        ["singling-out", "people.csv", *ASKED, "--control", "people.csv"],
+        ["singling-out", "people.csv", *ASKED, "--control", "others.csv"],
         ["linkability", "people.csv", *ASKED],
         ["inference", "people.csv", *ASKED, "--secret", "illness"],
-        ["closest-rows", "people.csv", *ASKED, "--control", "people.csv"],
+        ["closest-rows", "people.csv", *ASKED, "--control", "others.csv"],
     ],
     ids=lambda asked: "-".join(part for part in asked if part.isalnum() or "-" in part)[:60],
 )

@@ -468,3 +468,8 @@ def test_nan_in_a_parquet_file_is_missing_whatever_its_statistics_say(tmp_path: 
     expected = arrow.frequencies(["group"], measures={"sum": Sum("x", bounds=(-10, 10)), "present": CountPresent("x")})
     assert counted.equals(expected)
     assert (table.count("x IS NULL"), table.count("x > 2"), table.count("x <= 100")) == (1, 1, 3)
+
+
+def test_numbers_too_large_for_any_type_are_text() -> None:
+    table = open_table(pd.DataFrame({"a": [10**30, 1]}))
+    assert table.to_arrow()["a"].to_pylist() == [str(10**30), "1"]

@@ -176,7 +176,7 @@ def _from_pandas(series: Any) -> Any:
     """Return a column as Arrow, without copying where it can be; a mixed column is text."""
     try:
         array = pa.array(series, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         present = series.notna()
         array = pa.array(series.where(~present, series.astype(str)), pa.string(), mask=~present.to_numpy())
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
