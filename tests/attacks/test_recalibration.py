@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,15 @@ def test_platt_finds_the_line_that_the_outcomes_follow() -> None:
     learned = recalibrate(STATED, CAME_TRUE, kind="platt")
     assert (learned.slope, learned.offset) == pytest.approx((0.5, -0.3), abs=0.02)
     assert recalibrate(STATED, CAME_TRUE, kind="temperature").offset == 0
+
+
+@pytest.mark.parametrize("kind", RECALIBRATIONS)
+def test_what_was_learned_can_be_written_down(kind: str) -> None:
+    learned = recalibrate(STATED, CAME_TRUE, kind=kind)
+    found = json.loads(json.dumps(learned.to_dict()))
+    assert next(iter(found.items())) == ("schema", "cloister.recalibration/1")
+    assert (found["kind"], found["slope"], found["offset"]) == (kind, learned.slope, learned.offset)
+    assert (found["claims"] is not None) == (kind == "isotonic")
 
 
 @given(claims=CLAIMS)

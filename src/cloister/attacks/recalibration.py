@@ -8,7 +8,7 @@ that to everybody else. ``platt`` fits a line to the logits of claims (Platt 199
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class Recalibration:
         values: its values there.
     """
 
+    schema: ClassVar[str] = "cloister.recalibration/1"
+
     kind: str
     slope: float = 1.0
     offset: float = 0.0
@@ -46,6 +48,17 @@ class Recalibration:
         if self.claims is not None and self.values is not None:
             return np.asarray(np.interp(stated, self.claims, self.values))
         return _chance(self.slope * _logit(stated) + self.offset)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values that start with a version marker."""
+        return {
+            "schema": self.schema,
+            "kind": self.kind,
+            "slope": self.slope,
+            "offset": self.offset,
+            "claims": None if self.claims is None else self.claims.tolist(),
+            "values": None if self.values is None else self.values.tolist(),
+        }
 
 
 def recalibrate(claimed: Any, came_true: Any, *, kind: str = "isotonic") -> Recalibration:

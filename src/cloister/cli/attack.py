@@ -10,6 +10,7 @@ import click
 from cloister.cli.attack_files import checked_report, common, open_all, show
 from cloister.cli.commands import HelpfulGroup, command
 from cloister.cli.output import Output
+from cloister.errors import SchemaError
 
 _HELP = """Attack what you are about to publish, before somebody else does.
 
@@ -29,10 +30,6 @@ _SENSITIVE = click.option(
 )
 
 
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
 def _attack(
     output: Output,
     run: Callable[[dict[str, Any]], Any],
@@ -50,18 +47,35 @@ def _attack(
     show(output, result, report=report)
 
 
-def _roles(tables: dict[str, Any], quasi: str | None, sensitive: str | None) -> dict[str, Any]:
-    """Return the columns that are known and wanted, from the options or the schema of the original."""
+def _known(quasi: str | None, schema: str | None) -> list[str]:
+    """Return the columns that attackers know, from the option or the schema file."""
     from cloister.data.columns import Role
+    from cloister.data.schema import Schema
 
-    original = tables.get("original")
-    schema = None if original is None else getattr(original, "schema", None)
-    known = _names(quasi)
-    if known is None and schema is not None:
-        known = list(schema.with_roles(Role.QUASI)) or None
-    if sensitive is None and schema is not None:
-        sensitive = next(iter(schema.with_roles(Role.SENSITIVE)), None)
-    return {"quasi_identifiers": known, "sensitive": sensitive}
+    if quasi is not None:
+        return [name.strip() for name in quasi.split(",") if name.strip()]
+    known = [] if schema is None else list(Schema.read(schema).with_roles(Role.QUASI))
+    if not known:
+        raise SchemaError(
+            "Nothing says which columns an attacker may know.", fix="name them: --quasi age,zip; or give --schema."
+        )
+    return known
+
+
+def _wanted(sensitive: str | None, schema: str | None) -> str:
+    """Return the column that attackers want to know, from the option or the schema file."""
+    from cloister.data.columns import Role
+    from cloister.data.schema import Schema
+
+    if sensitive is not None:
+        return sensitive
+    known = () if schema is None else Schema.read(schema).with_roles(Role.SENSITIVE)
+    if len(known) != 1:
+        raise SchemaError(
+            "Several columns are sensitive." if known else "Nothing says which column the attacker wants to learn.",
+            fix=f"name {'one of them' if known else 'it'}: --sensitive {' or --sensitive '.join(known) or 'illness'}.",
+        )
+    return known[0]
 
 
 @command("linkage", example="cloister attack linkage protected.csv --original visits.csv --schema s.yaml", group=group)
@@ -78,16 +92,18 @@ def linkage(output: Output, *, release: str, original: str, kind: str, quasi: st
     from cloister.attacks import linkage as link
 
     def run(tables: dict[str, Any]) -> Any:
-        known = _roles(tables, quasi, None)["quasi_identifiers"]
         return link(tables["release"], tables["original"], kind=kind, quasi_identifiers=known)
 
+    known = _known(quasi, others["schema"])
     _attack(output, run, {"release": release, "original": original}, **others)
 
 
 def _inside_classes(name: str, doc: str) -> None:
     @command(name, example=f"cloister attack {name} protected.csv --quasi age,zip --sensitive illness", group=group)
     @click.argument("release", metavar="RELEASE")
-    @click.option("--original", metavar="DATA", help="The table that the release was made from, for its schema.")
+    @click.option(
+        "--original", metavar="DATA", help="The table that the release was made from: how common values are in it."
+    )
     @_QUASI
     @_SENSITIVE
     @common
@@ -99,8 +115,11 @@ def _inside_classes(name: str, doc: str) -> None:
         function = getattr(attacks, name.replace("-", "_"))
 
         def run(tables: dict[str, Any]) -> Any:
-            return function(tables["release"], **_roles(tables, quasi, sensitive))
+            return function(
+                tables["release"], original=tables.get("original"), quasi_identifiers=known, sensitive=wanted
+            )
 
+        known, wanted = _known(quasi, others["schema"]), _wanted(sensitive, others["schema"])
         _attack(output, run, {"release": release, "original": original}, **others)
 
     attack.help = doc

@@ -23,7 +23,7 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--force", is_flag=True, help="Replace the report if it is there."),
         click.option("--report", metavar="FILE", help="Write a report: .html, .md or .json."),
-        click.option("--schema", metavar="FILE", help="What the columns of the original are; see cloister schema."),
+        click.option("--schema", metavar="FILE", help="What the columns are, with their roles; see cloister schema."),
     ):
         function = option(function)
     return reading(function)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ def test_everything_registered_can_be_prepared_at_its_epsilon() -> None:
     assert apart == ["k_anonymous"]
 
 
-def test_some_are_audited_in_little_time() -> None:
+def test_some_are_audited_in_little_time(tmp_path: Path) -> None:
     told: list[str] = []
     found = audit_everything(
         seconds=3,
@@ -68,6 +69,10 @@ def test_some_are_audited_in_little_time() -> None:
     assert found.to_dict()["schema"] == "cloister.audits/1"
     assert "1 were not audited" in str(found)
     assert dict(found.summary())["synthesizer k_anonymous"] == "not audited: It promises k-anonymity."
+    report = found.report(tmp_path / "audits.html")
+    assert report.verdict is not None
+    assert report.verdict.status == "attention"
+    assert "discrete_laplace" in (tmp_path / "audits.html").read_text(encoding="utf-8")
 
 
 def test_what_breaks_its_promise_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,6 +228,11 @@ def test_misleading_inputs_are_tried_on_every_model() -> None:
     assert "Inputs made to mislead" in str(result)
     assert len(result.sections()) == 1
     told(result)
+    shown = dict(result.summary())
+    assert shown["verdict"] == result.verdict
+    assert "nothing about privacy" in shown["concerns"]
+    assert {"forest, unchanged", "forest, inputs made for regression"} <= set(shown)
+    assert "inputs made for" in result.report().to_markdown()
 
 
 # What is refused ------------------------------------------------------------------------------------------------------

@@ -268,3 +268,57 @@ def test_misuse_is_refused_with_a_fix(name: str) -> None:
         call()
     assert words in str(caught.value)
     assert "§" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", list(ATTACKS))
+def test_one_value_in_all_rows_is_held_against_the_original(name: str) -> None:
+    released = _table([["a"] * 20, ["a"] * 20])
+    original = _table([["a", "b"] * 20, ["c"] * 20 + ["b"] * 20])
+    alone = ATTACKS[name](released, **OPTIONS)
+    assert not alone.succeeded
+    assert alone.shows_one_value
+    assert "All released rows have the same value" in alone.verdict
+    found = ATTACKS[name](released, original=original, **OPTIONS)
+    assert found.succeeded
+    assert found.success == 1
+    assert "without the release" in found.verdict
+    assert found.prior < 0.8
+    several = ATTACKS[name](_table([["a", "b"], ["b", "c"]]), **OPTIONS)
+    assert not several.shows_one_value
+    assert "All released rows" not in several.verdict
+
+
+def test_the_baseline_of_a_release_is_that_of_its_original() -> None:
+    release = _released(cl.KAnonymity(k=5))
+    most = _hospital()["illness"].value_counts(normalize=True).iloc[0]
+    assert attacks.probabilistic_inference(release, shuffles=0).baseline == pytest.approx(most)
+    other = pd.DataFrame({"illness": ["flu"] * 9 + ["cold", "cancer", "stroke"]})
+    assert attacks.probabilistic_inference(release, original=other, shuffles=0).baseline == pytest.approx(0.75)
+    assert (
+        attacks.homogeneity(release.table, sensitive="illness", original=other, quasi_identifiers=["age"]).prior == 0.75
+    )
+
+
+def test_an_original_without_the_values_is_refused() -> None:
+    released = _table([["a", "b"], ["b", "c"]])
+    with pytest.raises(CloisterError, match="Fix: give the original that the release was made from"):
+        attacks.skewness(released, original=_table([["a", "b"]]), **OPTIONS)
+    with pytest.raises(CloisterError, match="illness"):
+        attacks.homogeneity(released, original=pa.table({"illness": ["a"]}), **OPTIONS)
+
+
+def test_similar_numbers_are_compared_over_the_same_intervals() -> None:
+    released = pa.table({"class": ["c"] * 4, "value": [1, 2, 3, 10]})
+    original = pa.table({"value": [1, 1, 1, 2, 3, 10, 1000, 2000]})
+    assert attacks.similarity(released, original=original, **OPTIONS).prior == pytest.approx(3 / 8)
+
+
+@pytest.mark.parametrize("name", ["homogeneity", "similarity"])
+def test_less_than_certainty_is_said(name: str) -> None:
+    table = _table([["a"] * 5 + ["b"], ["b", "a"] * 3])
+    nearly = ATTACKS[name](table, certainty=0.9, **OPTIONS)
+    assert "is at least 90% sure of the" in nearly.verdict
+    assert "of 0% of the people" in nearly.verdict
+    assert "Surest class: 83.33%." in nearly.verdict
+    assert "learns the" in ATTACKS[name](table, **OPTIONS).verdict
+    assert "Surest class" not in ATTACKS[name](table, **OPTIONS).verdict

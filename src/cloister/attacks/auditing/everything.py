@@ -11,13 +11,18 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cloister.attacks.auditing.audit import audit_dp
 from cloister.attacks.auditing.sampled import largest_detectable_epsilon
 from cloister.attacks.auditing.subjects import FAMILIES, Subject, claim_of, subjects
 from cloister.core import validation
 from cloister.errors import CloisterError, CloisterWarning, ParameterError, PrivacyRefutedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cloister.report import Report
 
 __all__ = ["AuditedSubject", "AuditsOfEverything", "audit_everything"]
 
@@ -127,6 +132,21 @@ class AuditsOfEverything:
             "confidence": self.confidence,
             "subjects": [item.to_dict() for item in self.subjects],
         }
+
+    def report(self, path: str | Path | None = None, *, title: str = "Audit of everything") -> Report:
+        """Return a report; with a path that ends in .html, .md or .json it is written there as well."""
+        from cloister.report import Report, Section, Status, TableBlock, Verdict
+
+        rows = [[item.family, item.name, _told(item)] for item in self.subjects]
+        report = Report(
+            title,
+            verdict=Verdict(self.verdict, Status.BAD if self.refuted else Status.ATTENTION),
+            summary="A claim that is not refuted is not proved: so many runs found nothing against it.",
+            sections=(Section("What was audited", [TableBlock(["family", "name", "outcome"], rows)]),),
+        )
+        if path is not None:
+            report.write(path)
+        return report
 
     def verify(self) -> None:
         """Raise if any claim is refuted; a silent return proves nothing.

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RobustnessPoint", "RobustnessResult"]
 
-_APART = "This is about robustness: whether the model can be misled. It says nothing about privacy."
-_HONEST = (
+APART = "This is about robustness: whether the model can be misled. It says nothing about privacy."
+HONEST = (
     "An attack that fails is no proof of robustness: it says that this attacker, with this strength, did no more harm. "
-    + _APART
+    + APART
 )
 
 
@@ -120,7 +120,7 @@ class RobustnessResult:
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
-        rows = [("verdict", self.verdict), ("attacker", self.assumption), ("concerns", _APART)]
+        rows = [("verdict", self.verdict), ("attacker", self.assumption), ("concerns", APART)]
         for name, points in self.curves.items():
             rows += [(f"{name}, {self.measure} {point.strength:g}", _told(point)) for point in points]
         return (*rows, *(("what helps", advice) for advice in self.mitigation))
@@ -179,7 +179,7 @@ class RobustnessResult:
         ]
         blocks: list[Block] = [
             Notice(kind, escaped(self.verdict), title="Outcome"),
-            Text(f"{_APART} **The attacker** {escaped(self.assumption)}."),
+            Text(f"{APART} **The attacker** {escaped(self.assumption)}."),
             Chart(self.plot(), caption="Accuracy against the attacker's strength."),
             TableBlock([self.measure, *self.curves], rows, caption="Accuracy, with its confidence interval."),
         ]
@@ -193,7 +193,7 @@ class RobustnessResult:
         report = Report(
             title or f"Robustness: {self.attack}",
             verdict=Verdict(self.verdict, status),
-            summary=_HONEST,
+            summary=HONEST,
             sections=self.sections(),
         )
         if path is not None:

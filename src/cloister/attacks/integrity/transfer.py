@@ -13,14 +13,17 @@ import numpy as np
 
 from cloister.attacks.integrity.evasion import NORMS, Space, misleading_rows
 from cloister.attacks.integrity.measuring import read_numbers
+from cloister.attacks.integrity.result import APART, HONEST
 from cloister.attacks.integrity.slopes import slopes_of
 from cloister.attacks.models.reading import Victim
 from cloister.attacks.result import percent
 from cloister.core import validation
 from cloister.errors import ParameterError
-from cloister.report import Section, TableBlock, Text, escaped
+from cloister.report import Report, Section, Status, TableBlock, Text, Verdict, escaped
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cloister.plotting import Figure
 
 __all__ = ["TransferResult", "transferability"]
@@ -64,6 +67,15 @@ class TransferResult:
     def __str__(self) -> str:
         return f"transferability: {self.verdict}"
 
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        rows = [("verdict", self.verdict), ("concerns", APART)]
+        rows += [(f"{name}, unchanged", percent(share)) for name, share in zip(self.models, self.clean, strict=True)]
+        for made, line in zip(self.models, self.accuracy, strict=True):
+            shares = zip(self.models, line, strict=True)
+            rows += [(f"{tried}, inputs made for {made}", percent(share)) for tried, share in shares]
+        return (*rows, ("cost", f"{self.trials:,} records, changed by up to {self.budget:g}"))
+
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker."""
         return {
@@ -95,6 +107,14 @@ class TransferResult:
         rows += [[name, *map(percent, line)] for name, line in zip(self.models, self.accuracy, strict=True)]
         table = TableBlock(["inputs made for", *self.models], rows, caption="Accuracy of each model.")
         return (Section("Robustness: transferability", [Text(escaped(self.verdict)), table], level=level),)
+
+    def report(self, path: str | Path | None = None, *, title: str = "Robustness: transferability") -> Report:
+        """Return a report; with a path that ends in .html, .md or .json it is written there as well."""
+        verdict = Verdict(self.verdict, Status.ATTENTION)
+        report = Report(title, verdict=verdict, summary=HONEST, sections=self.sections())
+        if path is not None:
+            report.write(path)
+        return report
 
 
 def transferability(

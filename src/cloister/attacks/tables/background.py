@@ -15,7 +15,8 @@ from scipy import special
 
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
-from cloister.attacks.tables.disclosure_result import DisclosureResult, exposed_rows, one_class
+from cloister.attacks.tables.disclosure_result import DisclosureResult, exposed_rows, shows_one_value
+from cloister.attacks.tables.prior import prior_of
 from cloister.attacks.tables.reading import publish_groups
 from cloister.attacks.tables.scoring import share_of, share_with_interval
 from cloister.core.validation import check_count
@@ -32,6 +33,7 @@ def background_knowledge(
     neighbors: int = 0,
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
+    original: Any = None,
     confidence: object = 0.95,
 ) -> DisclosureResult:
     """Return the share of people whose value becomes certain by what the attacker knows besides.
@@ -43,22 +45,25 @@ def background_knowledge(
         neighbors: the values of how many other members of the class the attacker knows, chosen at random.
         quasi_identifiers: what the attacker knows, where neither release nor schema says it.
         sensitive: the column that the attacker wants to learn; the only sensitive one by default.
+        original: the table that the release was made from, which says how common values are without the release; that
+            of a release by default, and otherwise the released table itself.
         confidence: the confidence of the interval.
     """
     known = check_count(neighbors, name="neighbors")
     published = publish_groups(release, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
     column, histogram = published.sensitive(sensitive), published.histogram(sensitive)
+    prior = prior_of(published, sensitive, original)
     if not isinstance(excluded, int) and known:
         raise ParameterError("Values and neighbors are ruled out together.", fix="give excluded= or neighbors=.")
     if isinstance(excluded, int):
         ruled_out = check_count(excluded, name="excluded")
         if ruled_out and known:
             raise ParameterError("Values and neighbors are ruled out together.", fix="give excluded= or neighbors=.")
-        chances, alone = _certain(histogram, ruled_out, known), _certain(one_class(histogram), ruled_out, known)
-        left, whole = histogram, one_class(histogram)
+        left, whole = histogram, prior.whole
+        chances, alone = _certain(histogram, ruled_out, known), _certain(whole, ruled_out, known)
     else:
         left = _without(histogram, _codes(column, excluded))
-        whole = one_class(left)
+        whole = _without(prior.whole, _codes(prior.column, excluded))
         chances, alone = _certain(left, 0, 0), _certain(whole, 0, 0)
     trials = int(left.counts.sum())
     if not trials:
@@ -69,14 +74,15 @@ def background_knowledge(
     return DisclosureResult(
         attack="background knowledge",
         assumption=f"knows the class of each person and {_words(excluded, known)}",
-        baseline=share_of(float((whole.counts * alone).sum()), trials),
+        baseline=share_of(float((whole.counts * alone).sum()), int(whole.counts.sum())),
         queries=int(histogram.sizes.sum()),
         mitigation=("ask for a larger l: a class must keep several values after some are ruled out",),
         worst=exposed_rows(published, certain),
         column=column.name,
         achieved=f"is certain about the {column.name} of",
         largest_posterior=max(float(share.max()), float(chances.max())),
-        prior=float(whole.counts.max() / trials),
+        prior=share_of(float(whole.counts.max(initial=0)), int(whole.counts.sum())),
+        shows_one_value=shows_one_value(histogram),
         classes=len(histogram.sizes),
         disclosed_classes=int((certain >= 1 - 1e-12).sum()),
         facts=_exclusions_needed(histogram),

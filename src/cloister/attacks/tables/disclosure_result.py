@@ -14,7 +14,7 @@ from cloister.attacks.tables.reading import Published
 from cloister.attacks.tables.scoring import most_exposed
 from cloister.attacks.tables.table_result import TableAttackResult
 
-__all__ = ["DisclosureResult", "exposed_rows", "one_class"]
+__all__ = ["DisclosureResult", "exposed_rows", "shows_one_value"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,8 @@ class DisclosureResult(TableAttackResult):
         disclosed_classes: how many of them give their people's value away.
         achieved: what the attacker achieves, in words.
         facts: further (name, number) pairs of this attack.
+        certainty: the share of a class that counted as giving a value away.
+        shows_one_value: whether all released rows have the same value, so that their classes hardly matter.
     """
 
     column: str
@@ -38,6 +40,8 @@ class DisclosureResult(TableAttackResult):
     disclosed_classes: int
     achieved: str
     facts: tuple[tuple[str, float], ...] = ()
+    certainty: float = 1.0
+    shows_one_value: bool = False
 
     @property
     def succeeded(self) -> bool:
@@ -50,7 +54,9 @@ class DisclosureResult(TableAttackResult):
     @property
     def verdict(self) -> str:
         """Return a few sentences for a custodian."""
-        shares = f"{self.achieved} {percent(self.success)} of the people, {percent(self.baseline)} without the classes"
+        told = "release" if self.shows_one_value and self.prior < 1 else "classes"
+        without = f"{percent(self.baseline)} without the {told}"
+        shares = f"{self.achieved} {percent(self.success)} of the people, {without}"
         if self.succeeded:
             return f"The attack works: it {shares}.{self._remark()}"
         return (
@@ -58,9 +64,16 @@ class DisclosureResult(TableAttackResult):
         )
 
     def _remark(self) -> str:
+        said = (
+            f" All released rows have the same {self.column}: whoever sees them knows it."
+            if self.shows_one_value
+            else ""
+        )
+        if self.certainty < 1:
+            said += f" Surest class: {percent(self.largest_posterior)}."
         if self.control is None:
-            return ""
-        return f" Values dealt out at random to the same classes would give {percent(self.control)} away."
+            return said
+        return f"{said} Values dealt out at random to the same classes would give {percent(self.control)} away."
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
@@ -82,19 +95,14 @@ class DisclosureResult(TableAttackResult):
             "classes": self.classes,
             "disclosed_classes": self.disclosed_classes,
             "facts": dict(self.facts),
+            "certainty": self.certainty,
+            "shows_one_value": self.shows_one_value,
         }
 
 
-def one_class(histogram: Histogram) -> Histogram:
-    """Return the whole table as one class: what is known without the release's classes."""
-    values = np.flatnonzero(histogram.overall)
-    return Histogram(
-        classes=np.zeros(len(values), dtype=np.int64),
-        values=values,
-        counts=histogram.overall[values],
-        sizes=np.array([histogram.overall.sum()]),
-        overall=histogram.overall,
-    )
+def shows_one_value(histogram: Histogram) -> bool:
+    """Return whether all released rows have the same value."""
+    return len(np.unique(histogram.values)) == 1
 
 
 def exposed_rows(published: Published, scores: NDArray[np.float64]) -> tuple[tuple[int, float], ...]:

@@ -16,7 +16,9 @@ from scipy import special
 
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
-from cloister.attacks.tables.disclosure_result import DisclosureResult, exposed_rows, one_class
+from cloister.attacks.result import percent
+from cloister.attacks.tables.disclosure_result import DisclosureResult, exposed_rows, shows_one_value
+from cloister.attacks.tables.prior import Prior, prior_of
 from cloister.attacks.tables.reading import Published, publish_groups
 from cloister.attacks.tables.scoring import share_of, share_with_interval
 from cloister.core import exact
@@ -32,6 +34,7 @@ def homogeneity(
     *,
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
+    original: Any = None,
     certainty: object = 1,
     confidence: object = 0.95,
 ) -> DisclosureResult:
@@ -43,6 +46,8 @@ def homogeneity(
         release: a `Release`, an `AnatomyRelease`, or a released table.
         quasi_identifiers: what the attacker knows, where neither release nor schema says it.
         sensitive: the column that the attacker wants to learn; the only sensitive one by default.
+        original: the table that the release was made from, which says how common values are without the release; that
+            of a release by default, and otherwise the released table itself.
         certainty: the share of a class that a value needs to count as given away.
         confidence: the confidence of the interval.
 
@@ -57,8 +62,9 @@ def homogeneity(
         published,
         histogram,
         column.name,
+        prior=prior_of(published, sensitive, original).largest,
         attack="homogeneity",
-        achieved=f"learns the {column.name} of",
+        learned=column.name,
         assumption=f"knows the class of each person by {', '.join(published.quasi)} and reads what its members share",
         mitigation=("ask for l-diversity or t-closeness of this column, not for k-anonymity alone",),
         certainty=float(check_probability(certainty, name="certainty")),
@@ -72,6 +78,7 @@ def similarity(
     categories: Any = None,
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
+    original: Any = None,
     certainty: object = 1,
     confidence: object = 0.95,
 ) -> DisclosureResult:
@@ -84,18 +91,22 @@ def similarity(
             hierarchy above the values, and for numbers ten equal intervals.
         quasi_identifiers: what the attacker knows, where neither release nor schema says it.
         sensitive: the column that the attacker wants to learn; the only sensitive one by default.
+        original: the table that the release was made from, which says how common values are without the release; that
+            of a release by default, and otherwise the released table itself.
         certainty: the share of a class that a category needs to count as given away.
         confidence: the confidence of the interval.
     """
     published = publish_groups(release, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
     column = published.sensitive(sensitive)
-    kinds = _kinds(column, categories)
+    rule = _default_edges(column) if categories is None and not column.attribute.has_hierarchy else categories
+    kinds = _kinds(column, rule)
     return _disclosed(
         published,
         _merged(published.histogram(sensitive), kinds),
         column.name,
+        prior=_largest_kind(prior_of(published, sensitive, original), rule),
         attack="similarity",
-        achieved=f"learns the kind of {column.name} of",
+        learned=f"kind of {column.name}",
         assumption="knows each person's class and asks what kind of value its members share",
         mitigation=(
             "ask for t-closeness with a hierarchical or ordered distance",
@@ -111,8 +122,9 @@ def _disclosed(
     histogram: Histogram,
     name: str,
     *,
+    prior: float,
     attack: str,
-    achieved: str,
+    learned: str,
     assumption: str,
     mitigation: tuple[str, ...],
     certainty: float,
@@ -120,7 +132,7 @@ def _disclosed(
 ) -> DisclosureResult:
     posterior = histogram.largest / histogram.sizes
     given = posterior >= certainty - 1e-12
-    prior = float(one_class(histogram).largest[0] / histogram.sizes.sum())
+    learns = "learns the" if certainty >= 1 else f"is at least {percent(certainty)} sure of the"
     return DisclosureResult(
         attack=attack,
         assumption=assumption,
@@ -130,7 +142,9 @@ def _disclosed(
         mitigation=mitigation,
         worst=exposed_rows(published, np.where(given, posterior, 0.0)),
         column=name,
-        achieved=achieved,
+        achieved=f"{learns} {learned} of",
+        certainty=certainty,
+        shows_one_value=shows_one_value(published.histogram(name)),
         largest_posterior=float(posterior.max()),
         prior=prior,
         classes=len(histogram.sizes),
@@ -171,6 +185,18 @@ def _merged(histogram: Histogram, kinds: NDArray[np.int64]) -> Histogram:
     )
 
 
+def _largest_kind(prior: Prior, categories: Any) -> float:
+    """Return the share of the most frequent category of the original; values that no category names are their own."""
+    if isinstance(categories, Mapping):
+        told = {text_of(value): category for value, category in categories.items()}
+        names = [text_of(value) for value in prior.column.values if not is_missing(value)]
+        categories = {name: told.get(name, f"value {name}") for name in names}
+    elif not prior.column.attribute.has_hierarchy and not isinstance(categories, Sequence | np.ndarray):
+        return prior.largest
+    counts = np.bincount(_kinds(prior.column, categories), weights=prior.counts)
+    return float(counts.max() / counts.sum())
+
+
 def _kinds(column: Sensitive, categories: Any) -> NDArray[np.int64]:
     """Return the category of each value."""
     if isinstance(categories, Mapping):
@@ -197,18 +223,27 @@ def _mapped(column: Sensitive, categories: Mapping[Any, Any]) -> NDArray[np.int6
     return np.unique(np.array(names), return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _intervals(column: Sensitive, edges: Any) -> NDArray[np.int64]:
+def _numbers(column: Sensitive) -> NDArray[np.float64]:
     numbers = column.attribute.positions
     if numbers is None or not column.attribute.is_numeric:
         raise SchemaError(
             f'"{column.name}" has neither a hierarchy nor numbers, so nothing says which values are similar.',
             fix="give categories={value: category}.",
         )
-    if edges is None:
-        low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-        cuts = np.linspace(low, high, 11)[1:-1]
-    elif isinstance(edges, str) or not isinstance(edges, Sequence | np.ndarray) or not len(edges):
+    return numbers
+
+
+def _default_edges(column: Sensitive) -> NDArray[np.float64]:
+    """Return the inner edges of ten equal intervals."""
+    numbers = _numbers(column)
+    return np.linspace(float(np.nanmin(numbers)), float(np.nanmax(numbers)), 11)[1:-1]
+
+
+def _intervals(column: Sensitive, edges: Any) -> NDArray[np.int64]:
+    numbers = _numbers(column)
+    if isinstance(edges, np.ndarray):
+        edges = edges.tolist()
+    if isinstance(edges, str) or not isinstance(edges, Sequence) or not len(edges):
         raise ParameterTypeError("categories is no mapping, level or list of edges.", fix="write categories=[0, 10].")
-    else:
-        cuts = np.sort([float(exact.number(edge, name="each edge")) for edge in edges])
+    cuts = np.sort([float(exact.number(edge, name="each edge")) for edge in edges])
     return np.where(np.isnan(numbers), len(cuts) + 1, np.searchsorted(cuts, numbers, side="right")).astype(np.int64)

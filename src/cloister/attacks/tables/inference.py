@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from cloister.anonymize.models import Histogram
 from cloister.anonymize.models.distances import equal
-from cloister.attacks.tables.disclosure_result import DisclosureResult, exposed_rows
+from cloister.attacks.tables.disclosure_result import DisclosureResult, exposed_rows, shows_one_value
+from cloister.attacks.tables.prior import prior_of
 from cloister.attacks.tables.reading import publish_groups
 from cloister.attacks.tables.scoring import share_with_interval
 from cloister.core import exact
@@ -31,19 +32,22 @@ def probabilistic_inference(
     *,
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
+    original: Any = None,
     shuffles: int = 10,
     confidence: object = 0.95,
     random_state: RandomState = None,
 ) -> DisclosureResult:
     """Return how often the most frequent value of a person's class is theirs.
 
-    The baseline guesses the most frequent value of the whole table. The control guesses by class too, after values were
+    The baseline guesses the most frequent value of the original. The control guesses by class too, after values were
     dealt out at random: what it gains beyond the baseline comes from classes being small, not from who is in them.
 
     Args:
         release: a `Release`, an `AnatomyRelease`, or a released table.
         quasi_identifiers: what the attacker knows, where neither release nor schema says it.
         sensitive: the column that the attacker wants to learn; the only sensitive one by default.
+        original: the table that the release was made from, which says how common values are without the release; that
+            of a release by default, and otherwise the released table itself.
         shuffles: how often values are dealt out at random for the control; 0 for no control.
         confidence: the confidence of the interval.
         random_state: deals the values out: None for the operating system; an integer is for tests only.
@@ -53,7 +57,7 @@ def probabilistic_inference(
     column, histogram = published.sensitive(sensitive), published.histogram(sensitive)
     posterior = histogram.largest / histogram.sizes
     total = int(histogram.sizes.sum())
-    prior = float(histogram.overall.max() / total)
+    prior = prior_of(published, sensitive, original).largest
     return DisclosureResult(
         attack="probabilistic inference",
         assumption="knows each person's class and guesses its most frequent value",
@@ -64,6 +68,7 @@ def probabilistic_inference(
         worst=exposed_rows(published, np.where(posterior > prior, posterior, 0.0)),
         column=column.name,
         achieved=f"guesses the {column.name} right of",
+        shows_one_value=shows_one_value(histogram),
         largest_posterior=float(posterior.max()),
         prior=prior,
         classes=len(histogram.sizes),
@@ -79,6 +84,7 @@ def skewness(
     factor: object = 2,
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
+    original: Any = None,
     confidence: object = 0.95,
 ) -> DisclosureResult:
     """Return the share of people whose own value their class makes several times as likely as it is in the table.
@@ -89,6 +95,8 @@ def skewness(
         factor: how many times as likely counts.
         quasi_identifiers: what the attacker knows, where neither release nor schema says it.
         sensitive: the column that the attacker wants to learn; the only sensitive one by default.
+        original: the table that the release was made from, which says how common values are without the release; that
+            of a release by default, and otherwise the released table itself.
         confidence: the confidence of the interval.
     """
     published = publish_groups(release, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
@@ -103,7 +111,8 @@ def skewness(
     if not chosen.any():
         raise ParameterError(f'The value does not occur in "{column.name}".', fix="write it as the table does.")
     share = histogram.counts / histogram.sizes[histogram.classes]
-    lift = share / (histogram.overall / histogram.overall.sum())[histogram.values]
+    before = prior_of(published, sensitive, original).shares_of(column)[histogram.values]
+    lift = share / before
     lifted = chosen & (lift >= least - 1e-12)
     strongest = np.zeros(len(histogram.sizes))
     np.maximum.at(strongest, histogram.classes[chosen], lift[chosen])
@@ -118,8 +127,9 @@ def skewness(
         worst=exposed_rows(published, np.where(strongest >= least - 1e-12, strongest, 0.0)),
         column=column.name,
         achieved=f"makes the {column.name} {least:g} times as likely for",
+        shows_one_value=shows_one_value(histogram),
         largest_posterior=float(share[top]),
-        prior=float((histogram.overall / histogram.overall.sum())[histogram.values[top]]),
+        prior=float(before[top]),
         classes=len(histogram.sizes),
         disclosed_classes=int((strongest >= least - 1e-12).sum()),
         facts=(("largest lift", float(lift[top])), ("largest distance from the table", float((part / whole).max()))),
