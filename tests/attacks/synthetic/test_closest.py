@@ -56,6 +56,19 @@ def test_fresh_rows_are_not() -> None:
     assert found.interval[0] < 0.5 < found.interval[1]
 
 
+def test_few_control_rows_or_few_synthetic_rows_tell_nothing() -> None:
+    assert distance_to_closest_record(ORIGINAL, FRESH, control=CONTROL, random_state=SeededRandomSource(1)).is_telling
+    for made, others in ((FRESH, CONTROL.slice(0, 3)), (FRESH.slice(0, 1), CONTROL)):
+        found = distance_to_closest_record(ORIGINAL, made, control=others, random_state=SeededRandomSource(1))
+        assert not found.is_telling
+        assert found.verdict.startswith("There are too few rows to tell")
+
+
+def test_few_rows_that_are_all_equally_near_tell_nothing() -> None:
+    same = pa.table({"a": ["x"] * 500})
+    assert not distance_to_closest_record(same, same, control=same.slice(0, 3)).is_telling
+
+
 def test_ties_count_half() -> None:
     table = pa.table({"a": ["x", "y"]})
     found = distance_to_closest_record(table, table, control=table)

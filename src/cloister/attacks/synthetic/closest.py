@@ -84,6 +84,9 @@ class DistanceResult(SyntheticAttackResult):
         """Return whether, at the stated confidence, more than half of the synthetic rows are nearer to the original."""
         return self.to_control is not None and self.interval[0] > self.baseline
 
+    def _largest_risk(self) -> float:
+        return self.interval[1] - self.baseline
+
     @property
     def verdict(self) -> str:
         """Return a few sentences for a custodian."""
@@ -94,6 +97,8 @@ class DistanceResult(SyntheticAttackResult):
         rates = f"{percent(self.success)} of the synthetic rows are nearer to the original than to the control"
         if self.succeeded:
             return f"The synthetic table is nearer to its people than to others: {rates}, where half would be. {same}."
+        if not self.is_telling:
+            return f"There are too few rows to tell whether the table is nearer to its people: {rates}. {same}."
         return f"The synthetic table is no nearer to its people than to others: {rates}. {same}. Others may find more."
 
     def summary(self) -> tuple[tuple[str, str], ...]:
@@ -141,7 +146,8 @@ def distance_to_closest_record(
         columns: which columns; without it, all that the tables share but identifiers.
         most_rows: how many rows of each table are compared at most, chosen at random.
         bounds: public ranges of numeric columns; without them, distances are scaled by the range of all tables.
-        confidence: of the interval: exact (Clopper-Pearson), synthetic rows with the same closest row counting as one.
+        confidence: of the interval: exact (Clopper-Pearson), synthetic rows with the same closest row counting as one,
+            and no more of them than there are original and control rows.
         random_state: of the choice of rows; an integer is for tests.
 
     Raises:
@@ -174,10 +180,11 @@ def distance_to_closest_record(
     nearer, tied = distances[:, 0] < apart[:, 0], distances[:, 0] == apart[:, 0]
     closest = np.where(nearer, nearest[:, 0], len(real) + place[:, 0])[~tied]
     hits = float(nearer.sum() + tied.sum() / 2)
+    alike = max(_alike(closest, trials), trials / (len(real) + len(others)))
     return DistanceResult(
         **shared,
         to_control=_described(apart),
-        **scored(hits, trials, control=None, confidence=confidence, alike=(_alike(closest, trials), 1.0)),
+        **scored(hits, trials, control=None, confidence=confidence, alike=(alike, 1.0)),
     )
 
 

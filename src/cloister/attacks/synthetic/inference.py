@@ -49,7 +49,7 @@ def synthetic_inference(
             be the same.
         attacks: how many people are attacked, and as many of the control.
         bounds: public ranges of numeric columns; without them, distances are scaled by the range of all tables.
-        confidence: of the intervals.
+        confidence: of the intervals, in which no more people count than there are synthetic rows.
         random_state: of the choice of people; an integer is for tests.
 
     Raises:
@@ -88,7 +88,13 @@ def synthetic_inference(
         queries=0,
         mitigation=ADVICE,
         worst=most_exposed(places, np.where(right, near, 0.0)),
-        **scored(float(right.sum()), len(places), control=compared, confidence=confidence),
+        **scored(
+            float(right.sum()),
+            len(places),
+            control=compared,
+            confidence=confidence,
+            alike=tables.per_synthetic_row(len(places), compared),
+        ),
     )
 
 

@@ -61,6 +61,11 @@ class Attacked:
         """Return the columns."""
         return self.original.columns
 
+    def per_synthetic_row(self, people: int, control: tuple[float, int] | None) -> tuple[float, float]:
+        """Return how many people come to one synthetic row, in the attack and in the control (hits and trials)."""
+        others = 0 if control is None else control[1]
+        return people / len(self.synthetic), others / len(self.synthetic)
+
     def evened(self, source: RandomSource) -> Attacked:
         """Return as many original rows as control rows, chosen at random: what depends on size can be compared then."""
         if self.control is None:

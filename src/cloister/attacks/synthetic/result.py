@@ -21,7 +21,9 @@ from cloister.report import Facts, Section
 __all__ = ["SyntheticAttackResult", "most_exposed", "scored"]
 
 _WORST = 100
+_LEAST_RULED_OUT = 0.25
 _UNCONTROLLED = " There were no control rows, so this may be knowledge about everybody rather than about these people."
+_UNTOLD = "There are too few rows to tell whether this attack works"
 ADVICE = (
     "make the synthetic table with a differential privacy guarantee, or a smaller epsilon",
     "look for rows that were copied, and for columns with nearly unique values",
@@ -58,6 +60,20 @@ class SyntheticAttackResult(AttackResult):
         return self.interval[0] > compared
 
     @property
+    def is_telling(self) -> bool:
+        """Return whether the outcome says something: the attack succeeded, or a residual risk of 25 % is ruled out.
+
+        Without a control it is the risk beyond guessing. It is not ruled out where there are too few rows, or where
+        the attack is right about nearly everybody. A control that may be off by 25 points tells nothing either.
+        """
+        return self.succeeded or self._largest_risk() < _LEAST_RULED_OUT
+
+    def _largest_risk(self) -> float:
+        if self.residual_interval is None or self.control is None or self.control_interval is None:
+            return _residual(self.interval[1], self.baseline)
+        return max(self.residual_interval[1], self.control_interval[1] - self.control)
+
+    @property
     def verdict(self) -> str:
         """Return a few sentences for a custodian."""
         return self._told("right")
@@ -65,14 +81,13 @@ class SyntheticAttackResult(AttackResult):
     def _told(self, what: str) -> str:
         rates = f"{what} in {percent(self.success)} of cases, guessing in {percent(self.baseline)}"
         if self.control is None:
-            found = (
-                "The attack finds more than guessing" if self.succeeded else "The attack found no more than guessing"
-            )
-            return f"{found}: {rates}.{_UNCONTROLLED}"
+            found = "The attack found no more than guessing" if self.is_telling else _UNTOLD
+            return f"{'The attack finds more than guessing' if self.succeeded else found}: {rates}.{_UNCONTROLLED}"
         rates += f", the same attack on people who had no part in the table in {percent(self.control)}."
         if self.succeeded:
             return f"The synthetic table gives its people away: {rates}{self._remark()}"
-        return f"This attack found nothing about the people in the table: {rates}{self._remark()} Others may find more."
+        found = "This attack found nothing about the people in the table" if self.is_telling else _UNTOLD
+        return f"{found}: {rates}{self._remark()} Others may find more."
 
     def _remark(self) -> str:
         told = self._residual()
@@ -103,6 +118,7 @@ class SyntheticAttackResult(AttackResult):
             "residual_risk": self.residual_risk,
             "residual_interval": None if between is None else list(between),
             "control_trials": self.control_trials,
+            "is_telling": self.is_telling,
         }
 
     def sections(self, *, level: int = 1) -> tuple[Section, ...]:
