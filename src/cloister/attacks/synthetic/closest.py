@@ -90,6 +90,9 @@ class DistanceResult(SyntheticAttackResult):
     @property
     def verdict(self) -> str:
         """Return a few sentences for a custodian."""
+        return self._outcome() + self._unseen()
+
+    def _outcome(self) -> str:
         same = f"{percent(self.to_original.identical)} of the synthetic rows equal an original row"
         if self.to_control is None:
             return f"{same}. Without control rows that says nothing: it may be as many of any other table."
@@ -169,6 +172,7 @@ def distance_to_closest_record(
         "assumption": "holds the synthetic table and takes whoever is near to one of its rows for somebody in the data",
         "baseline": 0.5,
         "queries": 0,
+        "left_out": tables.left_out,
         "mitigation": ADVICE,
         "worst": most_exposed(places, exposed),
         "to_original": found,

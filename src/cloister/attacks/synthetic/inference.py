@@ -86,6 +86,7 @@ def synthetic_inference(
         assumption=f'holds the synthetic table, knows {len(aids)} columns of a person and guesses "{secret}"',
         baseline=_usual(tables, people, secret, share),
         queries=0,
+        left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(places, np.where(right, near, 0.0)),
         **scored(

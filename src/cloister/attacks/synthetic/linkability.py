@@ -76,6 +76,7 @@ def synthetic_linkability(
         assumption="holds the synthetic table and two pieces of knowledge, and asks whether they are of one person",
         baseline=_by_chance(len(tables.synthetic), near),
         queries=0,
+        left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(places, np.where(linked, nearness, 0.0)),
         **scored(

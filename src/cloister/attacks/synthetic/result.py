@@ -7,6 +7,7 @@ good synthetic table exists; what succeeds on the former only is about the peopl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from cloister.report import Facts, Section
 
 __all__ = ["SyntheticAttackResult", "most_exposed", "scored"]
 
+_NAMES = 8
 _WORST = 100
 _LEAST_RULED_OUT = 0.25
 _UNCONTROLLED = " There were no control rows, so this may be knowledge about everybody rather than about these people."
@@ -40,6 +42,7 @@ class SyntheticAttackResult(AttackResult):
             of the original: ``(success - control) / (1 - control)``; None without a control.
         residual_interval: a confidence interval of it.
         control_trials: how many trials the control had.
+        left_out: columns of the original that were not compared because the synthetic or the control table lacks them.
     """
 
     schema: ClassVar[str] = "cloister.synthetic_attack/1"
@@ -48,6 +51,7 @@ class SyntheticAttackResult(AttackResult):
     residual_risk: float | None = None
     residual_interval: tuple[float, float] | None = None
     control_trials: int = 0
+    left_out: tuple[str, ...] = ()
 
     @property
     def succeeded(self) -> bool:
@@ -76,7 +80,10 @@ class SyntheticAttackResult(AttackResult):
     @property
     def verdict(self) -> str:
         """Return a few sentences for a custodian."""
-        return self._told("right")
+        return self._told("right") + self._unseen()
+
+    def _unseen(self) -> str:
+        return f" Not compared, because not in every table: {_listed(self.left_out)}." if self.left_out else ""
 
     def _told(self, what: str) -> str:
         rates = f"{what} in {percent(self.success)} of cases, guessing in {percent(self.baseline)}"
@@ -103,7 +110,8 @@ class SyntheticAttackResult(AttackResult):
     def _facts(self) -> list[tuple[str, str]]:
         """Return what is told beside what every attack tells."""
         told = self._residual()
-        return [("kind", self.kind), *([("residual risk", told)] if told else [])]
+        facts = [("kind", self.kind), *([("residual risk", told)] if told else [])]
+        return [*facts, ("columns left out", _listed(self.left_out))] if self.left_out else facts
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
@@ -119,6 +127,7 @@ class SyntheticAttackResult(AttackResult):
             "residual_interval": None if between is None else list(between),
             "control_trials": self.control_trials,
             "is_telling": self.is_telling,
+            "left_out": list(self.left_out),
         }
 
     def sections(self, *, level: int = 1) -> tuple[Section, ...]:
@@ -174,6 +183,12 @@ def most_exposed(places: NDArray[np.int64], scores: NDArray[np.float64]) -> tupl
     """Return the positions of the most exposed people with their scores, none of those with a score of 0."""
     order = np.argsort(-scores, kind="stable")[:_WORST]
     return tuple((int(places[place]), float(scores[place])) for place in order if scores[place] > 0)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names of columns in words, the first ones if there are many."""
+    shown = ", ".join(f'"{name}"' for name in names[:_NAMES])
+    return shown if len(names) <= _NAMES else f"{shown} and {len(names) - _NAMES} more"
 
 
 def _interval(hits: float, trials: int, confidence: float, alike: float) -> tuple[float, float]:

@@ -95,6 +95,7 @@ def synthetic_singling_out(
         assumption="holds the synthetic table and describes one of its rows, hoping that one real person fits",
         baseline=float(naive.single.mean()),
         queries=len(made),
+        left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(tables.places, exposed),
         **scored(
