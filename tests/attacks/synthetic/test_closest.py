@@ -69,6 +69,41 @@ def test_few_rows_that_are_all_equally_near_tell_nothing() -> None:
     assert not distance_to_closest_record(same, same, control=same.slice(0, 3)).is_telling
 
 
+def test_copies_are_counted_among_all_rows_of_the_original() -> None:
+    made = with_copies(FRESH, ORIGINAL, 0.3)
+    found = distance_to_closest_record(
+        ORIGINAL, made, control=CONTROL.slice(0, 100), random_state=SeededRandomSource(1)
+    )
+    assert found.copies == pytest.approx(0.3)
+    assert found.to_original.identical < 0.1
+    assert "30% of the synthetic rows equal an original row" in found.verdict
+    assert found.to_dict()["copies"] == found.copies
+    assert dict(found.summary())["synthetic rows equal to original rows"] == "30%"
+
+
+def test_a_few_copies_are_found_by_counting_them() -> None:
+    made = with_copies(FRESH, ORIGINAL, 0.02)
+    found = distance_to_closest_record(ORIGINAL, made, control=CONTROL, random_state=SeededRandomSource(1))
+    assert found.interval[0] < 0.5
+    assert found.succeeded
+    assert found.copies_interval == pytest.approx((0.8316, 1), abs=1e-4)
+    assert found.verdict.startswith("The synthetic table repeats rows of its people")
+
+
+def test_one_row_that_is_copied_often_is_one_copy() -> None:
+    made = pa.concat_tables([FRESH, *[ORIGINAL.slice(0, 1)] * 50])
+    found = distance_to_closest_record(ORIGINAL, made, control=CONTROL, random_state=SeededRandomSource(1))
+    assert found.copies == pytest.approx(50 / 1050)
+    assert not found.succeeded
+
+
+def test_rows_that_are_often_equal_by_chance_are_no_copies() -> None:
+    few = [table.select(["job", "ill", "town"]) for table in (ORIGINAL, FRESH, CONTROL)]
+    found = distance_to_closest_record(*few[:2], control=few[2], random_state=SeededRandomSource(1))
+    assert found.copies > 0.9
+    assert not found.succeeded
+
+
 def test_ties_count_half() -> None:
     table = pa.table({"a": ["x", "y"]})
     found = distance_to_closest_record(table, table, control=table)
