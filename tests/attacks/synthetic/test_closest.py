@@ -25,8 +25,21 @@ def test_distances_by_hand() -> None:
     assert found.to_original.ratio_median == pytest.approx(0.125)
     assert found.to_control is None
     assert not found.succeeded
-    assert "Without control rows that says nothing" in found.verdict
+    assert "There was no control, so nothing is compared" in found.verdict
     assert found.worst == ((0, 1.0), (1, 0.75))
+
+
+def test_without_a_control_no_success_is_told() -> None:
+    found = distance_to_closest_record(ORIGINAL, FRESH)
+    assert found.trials == 0
+    assert (found.success, found.interval) == (0.5, (0.0, 1.0))
+    assert not found.is_telling
+    assert dict(found.summary())["success"] == "no control, so nothing is compared"
+    assert found.comparisons() == {}
+    told = [str(found), found.verdict, str(found.summary()), found.report().to_markdown()]
+    assert all("no control, so nothing is compared" in text and "50%" not in text for text in told)
+    assert not any("guess" in text for text in told)
+    assert "no control" in str(found.plot().to_dict())
 
 
 def test_public_bounds_scale_the_distances() -> None:

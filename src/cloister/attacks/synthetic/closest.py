@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,16 @@ from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_confidence, check_count
 from cloister.data.mixed_rows import MixedRows, numbered_rows
 from cloister.data.nearest_rows import nearest_rows
+from cloister.report import Block, Facts, Notice, NoticeKind, Section, Text, escaped
+
+if TYPE_CHECKING:
+    from cloister.plotting import Figure
 
 __all__ = ["ClosestRecords", "DistanceResult", "distance_to_closest_record"]
 
 Floats = NDArray[np.float64]
+
+_UNCOMPARED = "no control, so nothing is compared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +78,8 @@ class DistanceResult(SyntheticAttackResult):
     """How near synthetic rows come to original and to control rows.
 
     The success is the share of synthetic rows that are nearer to an original row than to any control row, ties
-    counting half; one half is guessing.
+    counting half; one half is guessing. Without a control nothing is compared: there are no trials, the success is one
+    half and its interval from 0 to 1.
 
     Attributes:
         to_original: distances to the closest original rows, of as many as control rows.
@@ -114,7 +121,7 @@ class DistanceResult(SyntheticAttackResult):
     def _outcome(self) -> str:
         same = f"{percent(self.copies)} of the synthetic rows equal an original row"
         if self.to_control is None:
-            return f"{same}. Without control rows that says nothing: it may be as many of any other table."
+            return f"{same}. There was {_UNCOMPARED}: it may be as many of any other table."
         if self.copies != self.to_original.identical:
             same += (
                 f"; of as many original as control rows, {percent(self.to_original.identical)} equal an original row"
@@ -131,7 +138,17 @@ class DistanceResult(SyntheticAttackResult):
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
-        rows = [*SyntheticAttackResult.summary(self), ("synthetic rows equal to original rows", percent(self.copies))]
+        if self.to_control is not None:
+            return SyntheticAttackResult.summary(self)
+        said = (("verdict", self.verdict), ("attacker", self.assumption), ("success", _UNCOMPARED))
+        return (*said, *(("what helps", advice) for advice in self.mitigation), *self.facts())
+
+    def __str__(self) -> str:
+        return f"{self.attack}: {_UNCOMPARED}" if self.to_control is None else SyntheticAttackResult.__str__(self)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what is told beside what every attack tells."""
+        rows = [*SyntheticAttackResult.facts(self), ("synthetic rows equal to original rows", percent(self.copies))]
         for name, part in (("original", self.to_original), ("control", self.to_control)):
             if part is not None:
                 told = f"closest row: median {part.median:.4g}, 5th percentile {part.smallest:.4g}"
@@ -139,7 +156,38 @@ class DistanceResult(SyntheticAttackResult):
                     f"; ratio to the second: median {part.ratio_median:.4g}, 5th percentile {part.ratio_smallest:.4g}"
                 )
                 rows.append((f"distance to {name}", told))
-        return tuple(rows)
+        return rows
+
+    def comparisons(self) -> dict[str, float]:
+        """Return the success and what a chart shows beside it; nothing without a control."""
+        return {} if self.to_control is None else SyntheticAttackResult.comparisons(self)
+
+    def plot(self) -> Figure:
+        """Return a chart of the success beside guessing; without a control, of the distances."""
+        if self.to_control is not None:
+            return SyntheticAttackResult.plot(self)
+        from cloister.plotting import bars_with_errors
+
+        part = self.to_original
+        return bars_with_errors(
+            ["5th percentile", "median", "mean"],
+            [part.smallest, part.median, part.mean],
+            title="Distance of synthetic rows to the closest original row",
+            x="synthetic rows",
+            y="distance",
+            subtitle=_UNCOMPARED,
+        )
+
+    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
+        """Return what a report says about this attack."""
+        if self.to_control is not None:
+            return SyntheticAttackResult.sections(self, level=level)
+        blocks: list[Block] = [
+            Notice(NoticeKind.INFO, escaped(self.verdict), title="Outcome"),
+            Text(f"**The attacker** {escaped(self.assumption)}."),
+            Facts([("success", _UNCOMPARED), *self.facts()]),
+        ]
+        return (Section(f"Attack: {self.attack}", blocks, level=level),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never the distances of single rows."""
@@ -196,7 +244,7 @@ def distance_to_closest_record(
     np.maximum.at(exposed, nearest[:, 0], 1 - distances[:, 0])
     shared: dict[str, Any] = {
         "attack": "distance to the closest record",
-        "kind": "synthetic rows nearer to the original than to the control",
+        "kind": "distances only" if control is None else "synthetic rows nearer to the original than to the control",
         "assumption": "holds the synthetic table and takes whoever is near to one of its rows for somebody in the data",
         "baseline": 0.5,
         "queries": 0,
@@ -207,7 +255,8 @@ def distance_to_closest_record(
         "copies": _copies(whole),
     }
     if tables.control is None:
-        return DistanceResult(**shared, **scored(trials / 2, trials, control=None, confidence=confidence))
+        level = float(check_confidence(confidence))
+        return DistanceResult(**shared, success=0.5, interval=(0.0, 1.0), confidence=level, trials=0)
     others = tables.control.take(chosen_rows(len(tables.control), most, source))
     apart, place = nearest_rows(synthetic_rows, others, neighbors=min(2, len(others)))
     nearer, tied = distances[:, 0] < apart[:, 0], distances[:, 0] == apart[:, 0]

@@ -107,7 +107,7 @@ class SyntheticAttackResult(AttackResult):
         low, high = map(percent, self.residual_interval)
         return f"{percent(max(0.0, self.residual_risk))}, between {low} and {high}"
 
-    def _facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
         """Return what is told beside what every attack tells."""
         told = self._residual()
         facts = [("kind", self.kind), *([("residual risk", told)] if told else [])]
@@ -115,7 +115,7 @@ class SyntheticAttackResult(AttackResult):
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), *self._facts())
+        return (*AttackResult.summary(self), *self.facts())
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
@@ -134,7 +134,7 @@ class SyntheticAttackResult(AttackResult):
         """Return what a report says about this attack."""
         from cloister.attacks.reporting import section_of
 
-        return (section_of(self, level=level, further=(Facts(self._facts()),)),)
+        return (section_of(self, level=level, further=(Facts(self.facts()),)),)
 
 
 def scored(
