@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -63,6 +64,41 @@ def test_independent_people_are_taken_however_many_of_them_are_alike(kinds: int,
     for seed in range(5):
         original, control = _coded(600, kinds=kinds, seed=seed), _coded(rows, kinds=kinds, seed=100 + seed)
         read_attacked(original, original, control=control)
+
+
+@pytest.mark.parametrize("name", list(ATTACKS))
+@pytest.mark.parametrize("lacking", ["synthetic", "control"])
+def test_columns_that_a_table_lacks_are_told(name: str, lacking: str) -> None:
+    tables = {"synthetic": FRESH, "control": CONTROL}
+    tables[lacking] = tables[lacking].drop_columns(["town", "visits"])
+    attack = synthetic_inference if name == "inference" else ATTACKS[name]
+    options = {"secret": "ill"} if name == "inference" else {}
+    found = attack(ORIGINAL, tables["synthetic"], control=tables["control"], **options)
+    assert found.left_out == ("town", "visits")
+    assert 'Not compared, because not in every table: "town", "visits".' in found.verdict
+    assert dict(found.summary())["columns left out"] == '"town", "visits"'
+    assert found.to_dict()["left_out"] == ["town", "visits"]
+    assert "columns left out" in found.report().to_markdown()
+
+
+def test_columns_that_nobody_asked_for_are_not_left_out() -> None:
+    assert ATTACKS["inference"](ORIGINAL, FRESH.drop_columns(["town"]), control=CONTROL).left_out == ()
+
+
+def test_many_columns_left_out_are_counted() -> None:
+    wide = pa.table({f"c{place}": [1, 2] for place in range(12)})
+    found = distance_to_closest_record(wide, wide.select(["c0"]))
+    assert found.verdict.endswith('"c8" and 3 more.')
+    assert len(found.left_out) == 11
+
+
+@pytest.mark.parametrize("table", ["original", "synthetic", "control"])
+def test_a_table_with_a_header_only_has_no_rows(table: str, tmp_path: Path) -> None:
+    path = tmp_path / "empty.csv"
+    path.write_text(",".join(ORIGINAL.column_names) + "\n")
+    tables = {"original": ORIGINAL, "synthetic": FRESH, "control": CONTROL, table: str(path)}
+    with pytest.raises(DataError, match=f"The {table} table has no rows"):
+        read_attacked(**tables)
 
 
 def _coded(count: int, *, kinds: int, seed: int) -> pa.Table:

@@ -222,6 +222,28 @@ def test_a_residual_risk_below_nothing_is_told_as_none_everywhere() -> None:
     assert "-28" not in found.report().to_markdown()
 
 
+def test_an_outcome_is_telling_if_it_succeeds_or_rules_out_a_quarter() -> None:
+    assert _outcome(hits=90, control=(10, 100)).is_telling
+    assert _outcome(hits=10, control=(10, 100)).is_telling
+    few = _outcome(hits=1, trials=10, control=(1, 10))
+    assert not few.is_telling
+    assert few.verdict.startswith("There are too few rows to tell")
+    assert few.to_dict()["is_telling"] is False
+    assert not _outcome(hits=0, trials=5, control=None).is_telling
+    assert _outcome(hits=0, control=None).is_telling
+
+
+def test_few_control_rows_or_few_synthetic_rows_tell_nothing(attack: Attack) -> None:
+    assert attack(ORIGINAL, FRESH, control=CONTROL, random_state=_source()).is_telling
+    for shown, others in ((FRESH, CONTROL.slice(0, 3)), (FRESH.slice(0, 1), CONTROL)):
+        found = attack(ORIGINAL, shown, control=others, random_state=_source())
+        assert not found.is_telling
+        assert "too few rows to tell" in found.verdict
+        assert "found nothing" not in found.verdict + found.report().to_markdown().replace(
+            "knowledge, found nothing", ""
+        )
+
+
 def _outcome(*, hits: int, control: tuple[int, int] | None, trials: int = 100) -> SyntheticAttackResult:
     fields = scored(hits, trials, control=control, confidence=0.95)
     return SyntheticAttackResult(attack="trial", kind="made up", assumption="tries", baseline=0.05, queries=0, **fields)

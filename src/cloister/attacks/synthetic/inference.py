@@ -49,7 +49,7 @@ def synthetic_inference(
             be the same.
         attacks: how many people are attacked, and as many of the control.
         bounds: public ranges of numeric columns; without them, distances are scaled by the range of all tables.
-        confidence: of the intervals.
+        confidence: of the intervals, in which no more people count than there are synthetic rows.
         random_state: of the choice of people; an integer is for tests.
 
     Raises:
@@ -86,9 +86,16 @@ def synthetic_inference(
         assumption=f'holds the synthetic table, knows {len(aids)} columns of a person and guesses "{secret}"',
         baseline=_usual(tables, people, secret, share),
         queries=0,
+        left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(places, np.where(right, near, 0.0)),
-        **scored(float(right.sum()), len(places), control=compared, confidence=confidence),
+        **scored(
+            float(right.sum()),
+            len(places),
+            control=compared,
+            confidence=confidence,
+            alike=tables.per_synthetic_row(len(places), compared),
+        ),
     )
 
 

@@ -49,7 +49,7 @@ def synthetic_linkability(
         neighbors: how many nearest synthetic rows each looks at.
         attacks: how many people are attacked, and as many of the control.
         bounds: public ranges of numeric columns; without them, distances are scaled by the range of all tables.
-        confidence: of the intervals.
+        confidence: of the intervals, in which no more people count than there are synthetic rows.
         random_state: of the choice of people; an integer is for tests.
 
     Raises:
@@ -76,9 +76,16 @@ def synthetic_linkability(
         assumption="holds the synthetic table and two pieces of knowledge, and asks whether they are of one person",
         baseline=_by_chance(len(tables.synthetic), near),
         queries=0,
+        left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(places, np.where(linked, nearness, 0.0)),
-        **scored(float(linked.sum()), len(places), control=compared, confidence=confidence),
+        **scored(
+            float(linked.sum()),
+            len(places),
+            control=compared,
+            confidence=confidence,
+            alike=tables.per_synthetic_row(len(places), compared),
+        ),
     )
 
 

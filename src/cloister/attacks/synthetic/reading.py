@@ -46,12 +46,14 @@ class Attacked:
         synthetic: the synthetic rows.
         control: rows of the same kind that had no part in the synthetic ones. Protected.
         places: where each row of ``original`` is in the custodian's table.
+        left_out: columns of the original, no identifiers, that are not compared because another table lacks them.
     """
 
     original: MixedRows
     synthetic: MixedRows
     control: MixedRows | None
     places: Places
+    left_out: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Attacked({', '.join(self.names)})"
@@ -60,6 +62,11 @@ class Attacked:
     def names(self) -> tuple[str, ...]:
         """Return the columns."""
         return self.original.columns
+
+    def per_synthetic_row(self, people: int, control: tuple[float, int] | None) -> tuple[float, float]:
+        """Return how many people come to one synthetic row, in the attack and in the control (hits and trials)."""
+        others = 0 if control is None else control[1]
+        return people / len(self.synthetic), others / len(self.synthetic)
 
     def evened(self, source: RandomSource) -> Attacked:
         """Return as many original rows as control rows, chosen at random: what depends on size can be compared then."""
@@ -88,17 +95,24 @@ def read_attacked(
     """
     given = {"original": original, "synthetic": synthetic, "control": control}
     opened = {name: _opened(value, name) for name, value in given.items() if value is not None or name != "control"}
+    for name, table in opened.items():
+        if not table.count():
+            raise DataError(f"The {name} table has no rows.", fix="give a table with rows.")
     names = _names(opened, columns)
     rows = read_mixed_rows(list(opened.values()), names, bounds=_ranges(bounds))
-    for name, part in zip(opened, rows, strict=True):
-        if not len(part):
-            raise DataError(f"The {name} table has no rows.", fix="give a table with rows.")
     if control is not None and _overlap(*_all_columns(opened["original"], opened["control"], names)):
         raise DataError(
             "The control holds rows of the original, so that every attack would look harmless.",
             fix="give control rows that had no part in the synthetic table: set them aside before it is made.",
         )
-    return Attacked(rows[0], rows[1], rows[2] if len(rows) > 2 else None, np.arange(len(rows[0])))
+    asked = _described(opened["original"]) if columns is None else ()
+    return Attacked(
+        original=rows[0],
+        synthetic=rows[1],
+        control=rows[2] if len(rows) > 2 else None,
+        places=np.arange(len(rows[0])),
+        left_out=tuple(name for name in asked if name not in names),
+    )
 
 
 def chosen_rows(count: int, most: int, source: RandomSource) -> Places:

@@ -7,6 +7,7 @@ good synthetic table exists; what succeeds on the former only is about the peopl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,8 +21,11 @@ from cloister.report import Facts, Section
 
 __all__ = ["SyntheticAttackResult", "most_exposed", "scored"]
 
+_NAMES = 8
 _WORST = 100
+_LEAST_RULED_OUT = 0.25
 _UNCONTROLLED = " There were no control rows, so this may be knowledge about everybody rather than about these people."
+_UNTOLD = "There are too few rows to tell whether this attack works"
 ADVICE = (
     "make the synthetic table with a differential privacy guarantee, or a smaller epsilon",
     "look for rows that were copied, and for columns with nearly unique values",
@@ -38,6 +42,7 @@ class SyntheticAttackResult(AttackResult):
             of the original: ``(success - control) / (1 - control)``; None without a control.
         residual_interval: a confidence interval of it.
         control_trials: how many trials the control had.
+        left_out: columns of the original that were not compared because the synthetic or the control table lacks them.
     """
 
     schema: ClassVar[str] = "cloister.synthetic_attack/1"
@@ -46,6 +51,7 @@ class SyntheticAttackResult(AttackResult):
     residual_risk: float | None = None
     residual_interval: tuple[float, float] | None = None
     control_trials: int = 0
+    left_out: tuple[str, ...] = ()
 
     @property
     def succeeded(self) -> bool:
@@ -58,21 +64,37 @@ class SyntheticAttackResult(AttackResult):
         return self.interval[0] > compared
 
     @property
+    def is_telling(self) -> bool:
+        """Return whether the outcome says something: the attack succeeded, or a residual risk of 25 % is ruled out.
+
+        Without a control it is the risk beyond guessing. It is not ruled out where there are too few rows, or where
+        the attack is right about nearly everybody. A control that may be off by 25 points tells nothing either.
+        """
+        return self.succeeded or self._largest_risk() < _LEAST_RULED_OUT
+
+    def _largest_risk(self) -> float:
+        if self.residual_interval is None or self.control is None or self.control_interval is None:
+            return _residual(self.interval[1], self.baseline)
+        return max(self.residual_interval[1], self.control_interval[1] - self.control)
+
+    @property
     def verdict(self) -> str:
         """Return a few sentences for a custodian."""
-        return self._told("right")
+        return self._told("right") + self._unseen()
+
+    def _unseen(self) -> str:
+        return f" Not compared, because not in every table: {_listed(self.left_out)}." if self.left_out else ""
 
     def _told(self, what: str) -> str:
         rates = f"{what} in {percent(self.success)} of cases, guessing in {percent(self.baseline)}"
         if self.control is None:
-            found = (
-                "The attack finds more than guessing" if self.succeeded else "The attack found no more than guessing"
-            )
-            return f"{found}: {rates}.{_UNCONTROLLED}"
+            found = "The attack found no more than guessing" if self.is_telling else _UNTOLD
+            return f"{'The attack finds more than guessing' if self.succeeded else found}: {rates}.{_UNCONTROLLED}"
         rates += f", the same attack on people who had no part in the table in {percent(self.control)}."
         if self.succeeded:
             return f"The synthetic table gives its people away: {rates}{self._remark()}"
-        return f"This attack found nothing about the people in the table: {rates}{self._remark()} Others may find more."
+        found = "This attack found nothing about the people in the table" if self.is_telling else _UNTOLD
+        return f"{found}: {rates}{self._remark()} Others may find more."
 
     def _remark(self) -> str:
         told = self._residual()
@@ -85,14 +107,15 @@ class SyntheticAttackResult(AttackResult):
         low, high = map(percent, self.residual_interval)
         return f"{percent(max(0.0, self.residual_risk))}, between {low} and {high}"
 
-    def _facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
         """Return what is told beside what every attack tells."""
         told = self._residual()
-        return [("kind", self.kind), *([("residual risk", told)] if told else [])]
+        facts = [("kind", self.kind), *([("residual risk", told)] if told else [])]
+        return [*facts, ("columns left out", _listed(self.left_out))] if self.left_out else facts
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), *self._facts())
+        return (*AttackResult.summary(self), *self.facts())
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
@@ -103,13 +126,15 @@ class SyntheticAttackResult(AttackResult):
             "residual_risk": self.residual_risk,
             "residual_interval": None if between is None else list(between),
             "control_trials": self.control_trials,
+            "is_telling": self.is_telling,
+            "left_out": list(self.left_out),
         }
 
     def sections(self, *, level: int = 1) -> tuple[Section, ...]:
         """Return what a report says about this attack."""
         from cloister.attacks.reporting import section_of
 
-        return (section_of(self, level=level, further=(Facts(self._facts()),)),)
+        return (section_of(self, level=level, further=(Facts(self.facts()),)),)
 
 
 def scored(
@@ -158,6 +183,12 @@ def most_exposed(places: NDArray[np.int64], scores: NDArray[np.float64]) -> tupl
     """Return the positions of the most exposed people with their scores, none of those with a score of 0."""
     order = np.argsort(-scores, kind="stable")[:_WORST]
     return tuple((int(places[place]), float(scores[place])) for place in order if scores[place] > 0)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names of columns in words, the first ones if there are many."""
+    shown = ", ".join(f'"{name}"' for name in names[:_NAMES])
+    return shown if len(names) <= _NAMES else f"{shown} and {len(names) - _NAMES} more"
 
 
 def _interval(hits: float, trials: int, confidence: float, alike: float) -> tuple[float, float]:

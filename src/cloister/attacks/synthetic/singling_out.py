@@ -65,7 +65,8 @@ def synthetic_singling_out(
         columns: which columns; without it, all that the tables share but identifiers.
         predicate_columns: how many columns a multivariate predicate is about.
         attacks: how many predicates are made at most.
-        confidence: of the intervals. Predicates that single out the same row count as one in them.
+        confidence: of the intervals. Predicates that single out the same row count as one in them, and no more
+            predicates count than there are rows.
         random_state: of the choice of predicates; an integer is for tests.
 
     Raises:
@@ -94,6 +95,7 @@ def synthetic_singling_out(
         assumption="holds the synthetic table and describes one of its rows, hoping that one real person fits",
         baseline=float(naive.single.mean()),
         queries=len(made),
+        left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(tables.places, exposed),
         **scored(
@@ -101,7 +103,10 @@ def synthetic_singling_out(
             len(made),
             control=compared,
             confidence=confidence,
-            alike=(_alike(found), 1.0 if others is None else _alike(others)),
+            alike=(
+                _alike(found, len(tables.original)),
+                1.0 if others is None or tables.control is None else _alike(others, len(tables.control)),
+            ),
         ),
     )
 
@@ -116,7 +121,8 @@ def _made(tables: Attacked, kind: str, count: int, columns: int, source: RandomS
             return extreme_predicates(tables.synthetic, count, source, columns=columns, attempts=_ATTEMPTS * count)
 
 
-def _alike(found: Matches) -> float:
-    """Return how many predicates single out the same row, on average over predicates."""
+def _alike(found: Matches, rows: int) -> float:
+    """Return how many predicates single out the same row, on average over predicates; or come to one row, if more."""
     counts = np.bincount(found.places[found.single])
-    return float((counts**2).sum() / counts.sum()) if counts.size and counts.sum() else 1.0
+    same = float((counts**2).sum() / counts.sum()) if counts.size and counts.sum() else 1.0
+    return max(same, len(found.counts) / rows)
