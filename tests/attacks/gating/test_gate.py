@@ -18,6 +18,8 @@ from cloister.core.guarantees import ApproxDP, PureDP, RenyiDP, ZeroConcentrated
 from cloister.errors import ParameterError, ParameterTypeError
 from tests.attacks.gating.releases import anonymized, correlated, patients, table
 
+POLICY = GatePolicy(max_certain=0.01)
+
 
 def stands(result) -> dict[str, str]:
     return {finding.attack: str(finding.stand) for finding in result.findings}
@@ -315,3 +317,13 @@ def test_nothing_is_tried_on_a_column_that_is_not_sensitive_and_this_is_told() -
     table = described(frame, age="quasi", district="quasi", illness="insensitive")
     found = gate(cl.anonymize(table, models=[cl.KAnonymity(k=5)], algorithm="mondrian"))
     assert stands(found)["sensitive columns"] == "told"
+
+
+def test_a_rare_value_is_found_also_where_another_one_is_common() -> None:
+    place = np.arange(2000)
+    illness = np.where(place < 99, "hiv", "none")
+    frame = pd.DataFrame({"age": np.where(place < 100, 30, 31 + place % 4), "illness": illness})
+    found = gate(
+        frame, original=frame, kind="anonymized table", quasi_identifiers=["age"], sensitive="illness", policy=POLICY
+    )
+    assert stands(found)["belief in illness"] == "broken"

@@ -77,13 +77,13 @@ class _Compared:
     """What an evaluation looks like."""
 
     def report(self) -> Report:
-        return Report("Compared", sections=[Section("Nearness", [Text("Exactly 4242.")])])
+        return Report("Compared", sections=[Section("Nearness", [Text("Exactly zanzibar.")])])
 
     def to_dict(self) -> dict[str, Any]:
-        return {"schema": "test/1", "distance": 4242}
+        return {"schema": "test/1", "distance": "zanzibar"}
 
     def __str__(self) -> str:
-        return "a distance of 4242"
+        return "a distance of zanzibar"
 
 
 @pytest.fixture
@@ -117,19 +117,19 @@ def test_nothing_leaves_before_the_owner_has_approved(
         assert owner.get(f"{API}/synthetics/{job}{end}").status_code == 404, end
     assert _decide(ada, job).status_code == 403
     seen = owner.get(f"{API}/jobs/{job}/result").json()
-    assert seen["owner_only"]["compared"]["distance"] == 4242
-    assert "4242" in owner.get(f"{API}/jobs/{job}/owner-report").text
+    assert seen["owner_only"]["compared"]["distance"] == "zanzibar"
+    assert "zanzibar" in owner.get(f"{API}/jobs/{job}/owner-report").text
     page = owner.get(f"/jobs/{job}").text
-    assert "a distance of 4242" in page
+    assert "a distance of zanzibar" in page
     assert "It cost epsilon 1" in page
     assert _decide(owner, job).json()["state"] == "done"
     given = ada.get(f"{API}/jobs/{job}/result").json()
     assert given["owner_only"] == {}
     assert given["owner_report"] is None
-    assert "4242" not in json.dumps(given)
+    assert "zanzibar" not in json.dumps(given)
     assert ada.get(f"{API}/jobs/{job}/owner-report").status_code == 404
-    assert "4242" not in ada.get(f"{API}/jobs/{job}/report").text
-    assert "4242" not in ada.get(f"{API}/jobs/{job}/files/certificate.json").text
+    assert "zanzibar" not in ada.get(f"{API}/jobs/{job}/report").text
+    assert "zanzibar" not in ada.get(f"{API}/jobs/{job}/files/certificate.json").text
     assert eve.get(f"{API}/synthetics/{job}").status_code == 404
 
 

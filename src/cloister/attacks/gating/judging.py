@@ -112,20 +112,20 @@ def judge_residual(result: Any, *, policy: GatePolicy) -> Judgment:
         f"{percent(result.control or 0.0)}: a residual risk between {percent(low)} and {percent(high)}, "
         f"{percent(policy.max_residual)} allowed.",
         holds=low <= policy.max_residual,
-        decides=low > policy.max_residual or bool(getattr(result, "is_telling", True)),
+        decides=low > policy.max_residual or result.is_telling or _is_tight(result),
     )
 
 
 def judge_nearness(result: Any, *, policy: GatePolicy) -> Judgment:
     """Judge whether synthetic rows come nearer to the data than to others."""
     limit = result.baseline + policy.max_residual
-    is_near = result.interval[0] > limit or (result.succeeded and result.interval[0] <= result.baseline)
+    is_near = result.interval[0] > limit or (result.copies_interval is not None and result.copies_interval[0] > 0.5)
     return Judgment(
         f"{percent(result.success)} of the synthetic rows ({_between(result)}) are nearer to the data than to people "
         f"outside it, where {percent(result.baseline)} is chance; {percent(result.to_original.identical)} equal a row "
         f"of the data, {percent(result.to_control.identical if result.to_control else 0.0)} a row outside it.",
         holds=not is_near,
-        decides=is_near or bool(getattr(result, "is_telling", True)),
+        decides=is_near or result.is_telling,
     )
 
 
@@ -153,6 +153,11 @@ def judge_membership(result: Any, *, policy: GatePolicy) -> Judgment:
         told += f" Epsilon is at least {result.epsilon_lower:.2g}, but {result.claim[0]:g} is promised."
         broken = True
     return Judgment(found.sentence + told, holds=found.holds and not broken, decides=broken or found.decides)
+
+
+def _is_tight(result: Any) -> bool:
+    """Return whether the attack is at most a little more often right about people in the data than about others."""
+    return result.control_interval is not None and result.interval[1] - result.control_interval[0] <= _UNTOLD
 
 
 def _between(result: AttackResult) -> str:

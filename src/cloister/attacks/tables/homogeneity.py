@@ -132,11 +132,14 @@ def _disclosed(
 ) -> DisclosureResult:
     posterior = histogram.largest / histogram.sizes
     given = posterior >= certainty - 1e-12
+    known = prior >= certainty - 1e-12
+    if known and certainty < 1:
+        given, known = _unexpected(histogram, certainty), False
     learns = "learns the" if certainty >= 1 else f"is at least {percent(certainty)} sure of the"
     return DisclosureResult(
         attack=attack,
         assumption=assumption,
-        baseline=float(prior >= certainty - 1e-12),
+        baseline=float(known),
         queries=int(histogram.sizes.sum()),
         control=_by_chance(histogram) if certainty >= 1 else None,
         mitigation=mitigation,
@@ -152,6 +155,15 @@ def _disclosed(
         facts=(("mean belief", share_of(float(histogram.largest.sum()), int(histogram.sizes.sum()))),),
         **share_with_interval(float(histogram.sizes[given].sum()), int(histogram.sizes.sum()), confidence=confidence),
     )
+
+
+def _unexpected(histogram: Histogram, certainty: float) -> NDArray[np.bool_]:
+    """Return the classes that make an attacker sure of a value which the whole table does not already say."""
+    rare = histogram.overall[histogram.values] < certainty * histogram.overall.sum()
+    sure = histogram.counts >= (certainty - 1e-12) * histogram.sizes[histogram.classes]
+    found = np.zeros(len(histogram.sizes), dtype=np.bool_)
+    found[histogram.classes[rare & sure]] = True
+    return found
 
 
 def _by_chance(histogram: Histogram) -> float:
