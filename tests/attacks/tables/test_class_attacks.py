@@ -311,6 +311,8 @@ def test_similar_numbers_are_compared_over_the_same_intervals() -> None:
     released = pa.table({"class": ["c"] * 4, "value": [1, 2, 3, 10]})
     original = pa.table({"value": [1, 1, 1, 2, 3, 10, 1000, 2000]})
     assert attacks.similarity(released, original=original, **OPTIONS).prior == pytest.approx(3 / 8)
+    with pytest.raises(CloisterError, match="Fix: open the original with the column as numbers"):
+        attacks.similarity(released, original=pa.table({"value": ["a", "b"]}), **OPTIONS)
 
 
 @pytest.mark.parametrize("name", ["homogeneity", "similarity"])

@@ -205,6 +205,11 @@ def _largest_kind(prior: Prior, categories: Any) -> float:
         categories = {name: told.get(name, f"value {name}") for name in names}
     elif not prior.column.attribute.has_hierarchy and not isinstance(categories, Sequence | np.ndarray):
         return prior.largest
+    elif isinstance(categories, Sequence | np.ndarray) and any(isinstance(item, str) for item in prior.column.values):
+        raise ParameterError(
+            f'"{prior.column.name}" holds numbers in the release, but not in the original.',
+            fix="open the original with the column as numbers.",
+        )
     counts = np.bincount(_kinds(prior.column, categories), weights=prior.counts)
     return float(counts.max() / counts.sum())
 
