@@ -203,7 +203,7 @@ def test_too_few_rows_decide_nothing() -> None:
     members, others = _digits(12, 0), _digits(12, 1000)
     found = gate(LogisticRegression().fit(*members), original=members, control=others)
     assert not found.publish
-    assert "could not decide" in found.verdict
+    assert stands(found)["membership"] in {"not run", "broken"}
 
 
 def test_a_model_needs_rows_of_both_kinds() -> None:
