@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cloister.cli.attack_files import checked_report, common, open_all, show
+from cloister.cli.attack_files import checked_report, common, names, open_all, show
 from cloister.cli.commands import HelpfulGroup, command
 from cloister.cli.output import Output
 from cloister.errors import SchemaError
@@ -53,7 +53,7 @@ def _known(quasi: str | None, schema: str | None) -> list[str]:
     from cloister.data.schema import Schema
 
     if quasi is not None:
-        return [name.strip() for name in quasi.split(",") if name.strip()]
+        return names(quasi) or []
     known = [] if schema is None else list(Schema.read(schema).with_roles(Role.QUASI))
     if not known:
         raise SchemaError(

@@ -327,3 +327,21 @@ def test_a_rare_value_is_found_also_where_another_one_is_common() -> None:
         frame, original=frame, kind="anonymized table", quasi_identifiers=["age"], sensitive="illness", policy=POLICY
     )
     assert stands(found)["belief in illness"] == "broken"
+
+
+def test_whole_numbers_beyond_floats_are_compared_and_never_quoted() -> None:
+    frame = patients().assign(account=[2**60 + place for place in range(600)])
+    asked = {"original": frame, "kind": "synthetic table", "guarantee": PureDP(epsilon=1), "sensitive": "illness"}
+    found = gate(frame, **asked)
+    assert stands(found)["copies"] == "broken"
+    assert str(2**60)[:10] not in json.dumps(found.to_dict())
+
+
+def test_what_cannot_be_looked_at_speaks_against_publishing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*asked: Any) -> Any:
+        raise ValueError("cancer of p7")
+
+    monkeypatch.setattr(deciding, "screened", broken)
+    found = gate(anonymized(patients(), cl.LDiversity("illness", l=3)))
+    assert not found.publish
+    assert "p7" not in json.dumps(found.to_dict())

@@ -185,9 +185,8 @@ def _keys(table: Table, names: list[str]) -> NDArray[np.object_]:
 def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_integer(column.type):
-        column = column.cast(pa.float64())
-    return column.cast(pa.string())
+    texts = column.cast(pa.string())
+    return pc.replace_substring_regex(texts, r"\.0$", "") if pa.types.is_floating(column.type) else texts
 
 
 def _listed(names: list[str]) -> str:

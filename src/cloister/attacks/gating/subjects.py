@@ -150,10 +150,9 @@ def _share_in_common(members: Any, others: Any) -> float:
     first, second = (np.asarray(part).astype(str) for part in (members, others))
     if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1] or not len(second):
         return 0.0
-    known = {tuple(row) for row in first.tolist()}
-    if len(known) < len(first) / 2:
-        return 0.0
-    return float(np.mean([tuple(row) in known for row in second.tolist()]))
+    kinds = np.unique(np.concatenate([first, second]), axis=0, return_inverse=True)[1].ravel()
+    known = np.unique(kinds[: len(first)])
+    return float(np.isin(kinds[len(first) :], known).mean()) if len(known) >= len(first) / 2 else 0.0
 
 
 def _opened(release: Any) -> Any:
