@@ -34,7 +34,7 @@ GROUPINGS = 3
 STARTS = 10
 
 EXACT = {2: (70.73, 72.35, 71.22, 75.8), 3: (53.72, 54.57, 54.05, 57.3), 4: (43.33, 43.87, 43.55, 46.0)}
-"""Thesis table 4.3: least, most, mean; and the recomputed mean."""
+"""Thesis table 4.3: least, most, mean, which is the floor; and the recomputed mean, which is the target."""
 DEFINETTI = {2: (76.6, 78.5, 77.0), 3: (56.8, 57.9, 57.6), 4: (40.0, 40.8, 40.6)}
 FREE = {2: (33.66, 66.72, 50.32), 3: (23.63, 45.91, 32.93), 4: (17.15, 36.67, 24.84)}
 """Thesis table 4.4."""
@@ -85,8 +85,8 @@ def _exact(releases: list[Any], size: int) -> list[dict[str, Any]]:
             **_right(f"groups of {size}: exact EM, {len(found)} starts", found),
             "peer": f"{mean:.2f} ({least:.2f} to {most:.2f})",
             "peer_name": "thesis 4.3",
-            "target": f">= {mean:.2f}",
-            "met": 100 * statistics.mean(found) >= mean,
+            "target": f">= {again} (floor {mean:.2f})",
+            "met": 100 * statistics.mean(found) >= again,
         },
         {
             "name": f"groups of {size}: exact EM, the most probable start",
@@ -94,8 +94,8 @@ def _exact(releases: list[Any], size: int) -> list[dict[str, Any]]:
             "peer": f"{again}",
             "peer_name": "recomputed",
             "unit": "% right",
-            "target": f">= {mean:.2f}",
-            "met": 100 * chosen >= mean,
+            "target": f">= {again} (floor {mean:.2f})",
+            "met": 100 * chosen >= again,
         },
         {
             "name": f"groups of {size}: exact EM, one start with its answer and scores",

@@ -72,13 +72,13 @@ def main(analysts: int = ANALYSTS, questions: int = QUESTIONS) -> list[dict[str,
 
 
 def _measured(name: str, folder: Path, database: str, analysts: int, questions: int) -> list[dict[str, Any]]:
-    settings = Settings(folder=folder, database=database, port=_free_port(), workers=WORKERS, answer_seconds=0.0)
+    settings = Settings(folder=folder, database=database, port=free_port(), workers=WORKERS, answer_seconds=0.0)
     total = analysts * questions
     budget = EPSILON * (3 * total // 4)
     hub = open_hub(settings)
     try:
         dataset, secrets = _filled(hub, analysts, budget)
-        with _serving(settings) as start:
+        with serving(settings) as start:
             seen = asyncio.run(_ask_all(settings.address, dataset, secrets, questions))
         problems = [*seen.wrong, *_checked(hub, dataset, budget, total, seen)]
     finally:
@@ -92,10 +92,10 @@ def _measured(name: str, folder: Path, database: str, analysts: int, questions: 
             "target": "under 3",
             "met": start < 3,
         },
-        {"name": f"{what}: submit, p50", "ours": 1000 * _share(seen.submits, 50), "unit": "ms"},
-        {"name": f"{what}: submit, p95", "ours": 1000 * _share(seen.submits, 95), "unit": "ms"},
-        {"name": f"{what}: submit to answer, p50", "ours": 1000 * _share(seen.answers, 50), "unit": "ms"},
-        {"name": f"{what}: submit to answer, p95", "ours": 1000 * _share(seen.answers, 95), "unit": "ms"},
+        {"name": f"{what}: submit, p50", "ours": 1000 * share(seen.submits, 50), "unit": "ms"},
+        {"name": f"{what}: submit, p95", "ours": 1000 * share(seen.submits, 95), "unit": "ms"},
+        {"name": f"{what}: submit to answer, p50", "ours": 1000 * share(seen.answers, 50), "unit": "ms"},
+        {"name": f"{what}: submit to answer, p95", "ours": 1000 * share(seen.answers, 95), "unit": "ms"},
         {"name": f"{what}: requests", "ours": seen.requests / seen.seconds, "unit": "per second"},
         {"name": f"{what}: answers", "ours": len(seen.answers) / seen.seconds, "unit": "per second"},
         {
@@ -116,7 +116,7 @@ def _bare() -> float:
         start = time.perf_counter()
         private.sql(_question(place), epsilon=float(EPSILON))
         taken.append(time.perf_counter() - start)
-    return _share(taken, 50)
+    return share(taken, 50)
 
 
 def _question(place: int) -> str:
@@ -165,7 +165,7 @@ def _dataset(hub: Hub, owner: Subject, users: list[Subject], budget: Fraction) -
 
 
 @contextlib.contextmanager
-def _serving(settings: Settings) -> Iterator[float]:
+def serving(settings: Settings) -> Iterator[float]:
     """Run a server in a process of its own, and yield the seconds until it answered."""
     command = [
         *(
@@ -265,11 +265,11 @@ def _checked(hub: Hub, dataset: str, budget: Fraction, total: int, seen: Seen) -
     return problems
 
 
-def _share(values: list[float], percent: int) -> float:
+def share(values: list[float], percent: int) -> float:
     return quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else values[0]
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return int(listening.getsockname()[1])

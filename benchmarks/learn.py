@@ -123,7 +123,7 @@ CASES = (
         ours=_other("PrivatePCA", "wide", n_components=3),
         plain=lambda: decomposition.PCA(3),
         delta=DELTA,
-        reach=(0.38, 0.41, 0.41),
+        reach=(0.38, 0.411, 0.411),
         score=_captured,
     ),
     Case(

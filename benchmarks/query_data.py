@@ -3,6 +3,9 @@
 Rows per person are log-normal (median 5, sigma 0.78, at least 1), so that a limit of 10 rows per person gives up about
 18 % of the rows, while hardly any person has more than 50. Every row is in a group of its own choice; values are in
 [0, 100], with a mean between 40 and 60 that differs by group. The same rows come out on every machine.
+
+Other shapes of the same size show what memory depends on: persons with four rows each on average, few persons with most
+of the rows, and persons with long names.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy.special import ndtri
 
@@ -21,18 +25,21 @@ ROWS = 10_000_000
 GROUPS = 1000
 LIMIT = 10
 MEDIAN_ROWS, SPREAD = 5, 0.78
+SHAPES = ("", "even", "skewed", "long names")
+"""The first one is that of the other benchmarks."""
 _UNIT = 2**32
 
 Answers = dict[str, list[float]]
 
 
-def write_table(path: Path, *, rows: int = ROWS, groups: int = GROUPS) -> None:
+def write_table(path: Path, *, rows: int = ROWS, groups: int = GROUPS, shape: str = "") -> None:
     """Write a Parquet file with the columns ``grp``, ``person`` and ``value``."""
     source = SeededRandomSource(3)
     group = integers_below(source, groups, rows)
     center = 40 + 20 * _uniform(source, groups)
     value = np.clip(center[group] + 20 * ndtri(_uniform(source, rows)), 0, 100)
-    pq.write_table(pa.table({"grp": group, "person": _persons(source, rows), "value": value}), path)
+    person = _shaped(source, rows, shape) if shape else _persons(source, rows)
+    pq.write_table(pa.table({"grp": group, "person": person, "value": value}), path)
 
 
 def exact_answers(path: Path) -> Answers:
@@ -70,6 +77,16 @@ def _persons(source: RandomSource, rows: int) -> np.ndarray:
     wanted = np.exp(np.log(MEDIAN_ROWS) + SPREAD * ndtri(_uniform(source, people)))
     of_each = np.maximum(1, np.rint(wanted)).astype(np.int64)
     return np.repeat(np.arange(people), of_each)[:rows][permutation(source, rows)]
+
+
+def _shaped(source: RandomSource, rows: int, shape: str) -> np.ndarray | pa.Array:
+    """Return the person of every row: one of a quarter as many as there are rows."""
+    if shape == "skewed":  # half of the rows are those of a sixteenth of the persons, and some persons have thousands
+        return np.floor(rows // 4 * _uniform(source, rows) ** 4).astype(np.int64)
+    person = integers_below(source, rows // 4, rows)
+    if shape == "even":
+        return person
+    return pc.binary_join_element_wise("a hospital's long name for patient", pc.cast(person, pa.string()), " ")
 
 
 def _uniform(source: RandomSource, count: int) -> np.ndarray:

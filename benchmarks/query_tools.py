@@ -49,12 +49,12 @@ PEERS = (
 
 
 @contextmanager
-def tables(*, rows: int, groups: int) -> Iterator[tuple[Path, Path]]:
+def tables(*, rows: int, groups: int, shape: str = "") -> Iterator[tuple[Path, Path]]:
     """Give the table as a Parquet file, and a small one for the first question."""
     with tempfile.TemporaryDirectory() as folder:
         large, small = Path(folder) / "rows.parquet", Path(folder) / "small.parquet"
-        query_data.write_table(large, rows=rows, groups=groups)
-        query_data.write_table(small, rows=20 * groups, groups=groups)
+        query_data.write_table(large, rows=rows, groups=groups, shape=shape)
+        query_data.write_table(small, rows=min(20 * groups, rows), groups=groups, shape=shape)
         yield large, small
 
 

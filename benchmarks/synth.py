@@ -6,6 +6,8 @@ there are in the training file. Distances are total variations, averaged over al
 The classifier is scikit-learn's gradient boosting on the cells, trained on synthetic rows and tested on the test file.
 delta is 1e-9. CPU seconds are of a fit and of drawing the rows, one thread, without opening the file.
 
+Targets are those that were asked for, met or not.
+
 mbi estimates from the very marginals that our spanning tree measured, with its default method, and draws rows.
 """
 
@@ -29,7 +31,7 @@ RUNS = {0.1: 1, 1.0: 3, 10.0: 1}
 KINDS = ("IndependentMarginals", "SpanningTree", "BayesianNetwork", "AdaptiveMarginals")
 TARGETS = {
     ("SpanningTree", 1.0): {"CPU s": 2.0, "TV2": 0.046},
-    ("AdaptiveMarginals", 1.0): {"CPU s": 15.0, "TV2": 0.033, "TV3": 0.072, "AUC": 0.898, "MB": 400},
+    ("AdaptiveMarginals", 1.0): {"CPU s": 15.0, "TV2": 0.033, "TV3": 0.070, "AUC": 0.900, "MB": 400},
 }
 PEER = ("mbi==2.0.0",)
 _ROOT = str(Path(__file__).parents[1])

@@ -1,19 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from cloister.accounting.failures import failure_count
+from cloister.core.registry import Registry
 from tests.support import engine_tables, postgres, tools
 
 settings.register_profile("cloister", deadline=None, print_blob=True)
 settings.load_profile("cloister")
 
 
-UNTRACED = frozenset({"queries", "data", "anonymize", "local", "attacks", "testing", "learn"})
+UNTRACED = frozenset({"queries", "data", "anonymize", "local", "attacks", "testing", "learn", "hub", "synth"})
 """Folders whose slow tests are not traced for coverage, which would cost minutes; their quick tests are enough."""
 
 
@@ -29,6 +31,46 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         sentence = tools.missing(marker.name)
         if sentence:
             tools.skip_or_fail(sentence)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_signing_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the signing key that commands make out of the home of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLOISTER_SIGNING_KEY", str(tmp_path_factory.mktemp("settings") / "signing.key"))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _guests_leave_registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Take out of every family what a test or an example has registered, so that no other test meets it."""
+    guests: list[tuple[Registry[Any], str]] = []
+    register = Registry.register
+
+    def register_guest(family: Registry[Any], name: str) -> Callable[[Any], Any]:
+        def add(member: Any) -> Any:
+            added = register(family, name)(member)
+            kind = member if isinstance(member, type) else type(member)
+            if not kind.__module__.startswith("cloister."):
+                guests.append((family, name))
+            return added
+
+        return add
+
+    monkeypatch.setattr(Registry, "register", register_guest)
+    yield
+    for family, name in guests:
+        del family._members[name]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a test behind whose back paid work has failed: an answer about nobody could look right by chance."""
+    before = failure_count()
+    yield
+    hidden = failure_count() - before
+    if hidden and item.get_closest_marker("hidden_failures") is None:
+        pytest.fail(f"{hidden} times paid work has failed, and was finished about nobody; see show_failures().")
 
 
 @pytest.fixture(scope="session")

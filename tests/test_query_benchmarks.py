@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import harness, queries, query_data, query_latency, query_tools, usage
+from benchmarks import harness, queries, query_data, query_latency, query_memory, query_tools, usage
 from benchmarks.query_tools import Tool
 
 FLAT = {"n": [10.0, 20.0], "s": [500.0, 1000.0], "m": [50.0, 50.0]}
@@ -26,7 +26,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_the_query_benchmarks_are_found_and_their_parts_are_not() -> None:
-    assert {"queries", "query_latency", "query_spark"} <= set(harness.names())
+    assert {"queries", "query_latency", "query_memory", "query_spark"} <= set(harness.names())
     assert not {"query_data", "query_tools", "usage"} & set(harness.names())
 
 
@@ -155,3 +155,18 @@ def test_a_warm_question_is_judged_in_milliseconds() -> None:
     rows = query_latency.main()
     assert [row.get("peer_name") for row in rows] == [None, "OpenDP", "SmartNoise", "PipelineDP"]
     assert all(row["ours"] == 10 and row["met"] is True for row in rows)
+
+
+def test_memory_is_held_against_its_bound_for_every_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    persons: list[int] = []
+
+    def run(tool: Tool, files: tuple[Path, Path], **_: Any) -> dict[str, Any]:
+        counts = Counter(pq.read_table(files[0])["person"].to_pylist())
+        persons.append(max(counts.values()))
+        return {"peak": 399.0 if len(persons) < 5 else 401.0, "cpu": 1.0}
+
+    monkeypatch.setattr(query_tools, "run", run)
+    rows = query_memory.main(rows=4000, groups=5)
+    assert [row["met"] for row in rows if "met" in row] == [True] * 4 + [False]
+    assert [row["name"].split(":")[0] for row in rows[::2]][-1] == "persons even, 250 groups"
+    assert persons[2] > 5 * persons[1]

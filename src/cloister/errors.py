@@ -203,9 +203,7 @@ class QueryRefusedError(UnsafeQueryError):
     """An inference control does not permit an answer; ``control`` says which, and no number is told."""
 
     def __init__(self, problem: str, *, control: str) -> None:
-        super().__init__(
-            problem, fix="ask about another group of people, repeat an earlier question, or ask the data owner."
-        )
+        super().__init__(problem, fix="ask about another group of people, or ask the data owner.")
         self.control = control
 
 
@@ -372,16 +370,24 @@ class ConflictError(HubError):
     """It exists already, or is not in a state for this."""
 
 
-class TooManyRequestsError(HubError):
-    """Too often in too short a time."""
+class _LaterError(HubError):
+    """Not now; ``wait_seconds`` says when to come back, where that is known."""
+
+    def __init__(self, problem: str, *, fix: str, wait_seconds: int | None = None) -> None:
+        super().__init__(problem, fix=fix)
+        self.wait_seconds = wait_seconds
+
+
+class TooManyRequestsError(_LaterError):
+    """Too often in too short a time; ``wait_seconds`` says when to come back, where that is known."""
 
 
 class TooLargeError(HubError):
     """More than the hub takes."""
 
 
-class HubUnavailableError(HubError):
-    """The hub cannot answer now."""
+class HubUnavailableError(_LaterError):
+    """The hub cannot answer now; ``wait_seconds`` says when to come back, where that is known."""
 
 
 class PolicyError(HubError, ValueError):
@@ -466,6 +472,15 @@ def _six_digits(value: Fraction, rounding: str) -> str:
     """Return a number to type, rounded so that following the advice works."""
     quotient = Context(prec=6, rounding=rounding).divide(Decimal(value.numerator), Decimal(value.denominator))
     return f"{float(quotient):g}"
+
+
+_SPOKEN_AS_CONSONANTS = ("uni", "una", "use", "usu", "one", "once", "eu")
+
+
+def a_or_an(noun: str) -> str:
+    """Return a noun with its article: "a sum", "an epsilon"."""
+    sounds_like_a_vowel = noun[:1].lower() in "aeiou" and not noun.lower().startswith(_SPOKEN_AS_CONSONANTS)
+    return f"{'an' if sounds_like_a_vowel or noun.lower().startswith('hour') else 'a'} {noun}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

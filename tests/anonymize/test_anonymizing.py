@@ -187,11 +187,6 @@ def test_settings_of_models_do_as_well_as_models() -> None:
     assert [check.model for check in release.checks] == [K3, cl.LDiversity("disease", l=2)]
 
 
-def test_the_default_algorithm_is_optimal_where_every_column_has_levels() -> None:
-    assert cl.anonymize(people(), models=[K3]).algorithm == "optimal"
-    assert cl.anonymize(people(SCHEMA.with_hierarchy("city", None)), models=[K3]).algorithm == "mondrian"
-
-
 def test_the_released_schema_knows_what_was_changed() -> None:
     release = cl.anonymize(people(), models=[K3], algorithm="mondrian", values="centers")
     schema = release.table.schema

@@ -60,6 +60,19 @@ def test_a_protected_table_its_report_and_its_recipe_are_written(capsys: pytest.
     assert "What is promised" in Path("out.html").read_text(encoding="utf-8")
 
 
+def test_what_was_chosen_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--k", "7", "-o", "out.csv", "--report", "out.html") == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Chosen for the least loss: ")]
+    assert len(told) == 1
+    assert "full-domain recoding (optimal)" in told[0]
+    assert "Chosen for the least loss" in Path("out.html").read_text(encoding="utf-8")
+
+
+def test_a_column_that_says_nothing_any_more_is_said_before_all_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--k", "150", "--algorithm", "optimal", "-o", "out.csv", "--force") == 0
+    assert capsys.readouterr().out.startswith('"age" says nothing any more: every released row shows *.\n')
+
+
 def test_a_recipe_makes_the_same_table_again(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--k", "4", "--t", "0.3", "--algorithm", "mondrian", "-o", "one.csv", "--recipe", "r.yaml") == 0
     assert run("--from-recipe", "r.yaml", "-o", "two.csv") == 0

@@ -16,6 +16,7 @@ columns:
   illness: {role: sensitive, kind: nominal, categories: [asthma, cancer, flu, heart]}
 """
 ASKED = ["--original", "people.csv", "--schema", "people.yaml"]
+KIND = ["--kind", "anonymized"]
 
 
 @pytest.fixture(autouse=True)
@@ -31,9 +32,9 @@ def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_good_release_ends_with_0_and_a_bad_one_with_1(capsys: pytest.CaptureFixture[str]) -> None:
-    assert app.run(["gate", "good.csv", *ASKED]) == 0
+    assert app.run(["gate", "good.csv", *ASKED, *KIND]) == 0
     assert "Nothing that was tried speaks against publishing." in capsys.readouterr().out
-    assert app.run(["gate", "bad.csv", *ASKED, "--report", "gate.html"]) == 1
+    assert app.run(["gate", "bad.csv", *ASKED, *KIND, "--report", "gate.html"]) == 1
     shown = capsys.readouterr().out
     assert "Do not publish." in shown
     assert "The report is in gate.html." in shown
@@ -41,7 +42,7 @@ def test_a_good_release_ends_with_0_and_a_bad_one_with_1(capsys: pytest.CaptureF
 
 
 def test_json_is_the_decision_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    assert app.run(["gate", "good.csv", *ASKED, "--limit", "max_match=0.01", "--json"]) == 1
+    assert app.run(["gate", "good.csv", *ASKED, *KIND, "--limit", "max_match=0.01", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["schema"] == "cloister.gate/1"
     assert found["publish"] is False
@@ -52,6 +53,9 @@ def test_a_synthetic_table_needs_a_control_or_a_promise(capsys: pytest.CaptureFi
     asked = ["gate", "people.csv", *ASKED, "--kind", "synthetic"]
     assert app.run(asked) == 1
     assert "(a control)" in capsys.readouterr().out.replace("\n", " ")
+    assert app.run([*asked, "--epsilon", "1"]) == 1
+    assert "exactly as often as in the original" in capsys.readouterr().out.replace("\n", " ")
+    asked[1] = "others.csv"
     assert app.run([*asked, "--epsilon", "1"]) == 0
     assert app.run([*asked, "--epsilon", "1", "--delta", "0.5"]) == 1
 
@@ -75,7 +79,7 @@ def test_two_tables_are_attacked_together(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize(
     "given",
-    [["--epsilon", "1"], ["--control", "people.csv"], ["--kind", "synthetic", "--delta", "1e-6"]],
+    [[*KIND, "--epsilon", "1"], [*KIND, "--control", "people.csv"], ["--kind", "synthetic", "--delta", "1e-6"]],
     ids=["epsilon", "control", "delta"],
 )
 def test_what_is_about_other_releases_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +88,7 @@ def test_what_is_about_other_releases_is_refused(given: list[str], capsys: pytes
 
 
 def test_columns_can_be_named_where_there_is_no_schema(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["gate", "bad.csv", "--original", "people.csv"]
+    asked = ["gate", "bad.csv", "--original", "people.csv", *KIND]
     assert app.run(asked) == 2
     assert "--quasi" in capsys.readouterr().err
     assert app.run([*asked, "--quasi", "age, district", "--sensitive", "illness"]) == 1
@@ -93,7 +97,7 @@ def test_columns_can_be_named_where_there_is_no_schema(capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("given", ["max_match", "max_match=much", "largest=0.1"])
 def test_a_limit_that_is_none_is_refused(given: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert app.run(["gate", "good.csv", *ASKED, "--limit", given]) == 2
+    assert app.run(["gate", "good.csv", *ASKED, *KIND, "--limit", given]) == 2
     assert "Fix:" in capsys.readouterr().err
 
 

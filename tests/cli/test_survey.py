@@ -178,7 +178,7 @@ def test_reports_are_aggregated_into_a_report(capsys: pytest.CaptureFixture[str]
     assert "300 people took part" in shown
     assert "Are you married? (300 answered, 0 did not)" in shown
     assert "Mean rating" in shown
-    assert "at most a factor 403" in shown
+    assert "at most a factor 404" in shown
     assert "The report is in results.html." in shown
     assert "What the collector could learn about you" in Path("results.html").read_text("utf-8")
 

@@ -79,6 +79,15 @@ def test_true_answers_are_not_printed(capsys: pytest.CaptureFixture[str]) -> Non
         assert answer not in shown
 
 
+def test_what_was_typed_is_written_nowhere(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(place / "home"))
+    assert typed(monkeypatch, "each", "off", "off", "off", "low", "off", "off", "7.34521", "y") == 0
+    assert levels_sent() == {"sleep": "low"}
+    files = [path for path in place.rglob("*") if path.is_file()]
+    assert sorted(path.name for path in files) == ["answers.yaml", "sent.json", "survey.yaml"]
+    assert not any(b"34521" in path.read_bytes() for path in files)
+
+
 def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("survey.yaml", "-o", "sent.json", "--answers", "answers.yaml", "--json") == 0
     told = json.loads(capsys.readouterr().out)
@@ -98,7 +107,7 @@ def test_one_level_for_all_questions(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert shown.index("How strongly should your answers be protected?") < shown.index("Are you married?")
     assert "high: Whatever you answer, the collector's odds about your true answer can change" in shown
     assert shown.index('"cloister.submission/1"') < shown.index("Write this to sent.json?")
-    assert "can change by at most a factor 4.48." in shown  # four answers at 1/4, the rating at 1/2
+    assert "can change by at most a factor 4.49." in shown  # four answers at 1/4, the rating at 1/2
 
 
 def test_a_level_for_each_question(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -131,7 +131,8 @@ def test_persons_are_protected_by_name_or_by_the_schema(capsys: pytest.CaptureFi
     [
         ([], {"model": "gaussian_nbb"}, "gaussian_nb"),
         ([], {"target": None}, "--target"),
-        ([], {"target": "sickk"}, "name of its target column"),
+        ([], {"target": "sickk"}, 'Did you mean "sick"'),
+        ([], {"target": "sickk"}, "--target one of patient_id"),
         ([], {"out": None}, "-o model.cloister"),
         ([], {"out": "m.csv"}, ".cloister"),
         ([], {"out": "people.yaml"}, ".cloister"),
@@ -250,7 +251,7 @@ def test_accuracy_stands_beside_the_simplest_guess(trained: str, capsys: pytest.
 
 
 def test_odd_evaluations_are_refused(trained: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "target column" in _refused(capsys, app.run(["evaluate", trained, "people.csv", "--target", "sickk"]))
+    assert "--target one of" in _refused(capsys, app.run(["evaluate", trained, "people.csv", "--target", "sickk"]))
 
 
 @pytest.mark.parametrize("command", ["train", "predict", "evaluate"])

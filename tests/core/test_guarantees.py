@@ -170,7 +170,7 @@ def test_presence_is_bounded_from_both_sides() -> None:
         (lambda: cl.TCloseness("a", t=-1), "not negative"),
         (lambda: cl.TCloseness("a", t=1, kind="manhattan"), "ordered"),
         (lambda: cl.TCloseness("a", t="1.01"), "promises nothing"),
-        (lambda: cl.TCloseness("a", t=20, kind="ordered"), "t=0.2"),
+        (lambda: cl.TCloseness("a", t=20, kind="ordered"), "such as 0.2"),
         (lambda: cl.AlphaKAnonymity("a", alpha=2, k=5), "0 .* 1|between"),
         (lambda: cl.AlphaKAnonymity("a", alpha="0.5", k=0), "k=1"),
         (lambda: cl.PSensitivity("a", p=6, k=5), "raise k or lower p"),
@@ -247,3 +247,10 @@ def test_what_all_promises_assume_is_said_once() -> None:
 def test_promises_of_different_kinds_keep_their_own_closing() -> None:
     parts = (cl.PureDP(epsilon=1), cl.KAnonymity(k=5), cl.KMap(k=5))
     assert g.AllOf(parts=parts).explain().count("This is a property of the table") == 2
+
+
+def test_a_factor_in_a_sentence_is_rounded_up() -> None:
+    assert "a factor of 1.01 " in g.PureDP(epsilon=Fraction("0.0049")).explain()
+    assert "a factor of 1.29 " in g.PureDP(epsilon=Fraction("0.25")).explain()
+    assert "a factor of 2,990 " in g.PureDP(epsilon=Fraction(8)).explain()
+    assert "a factor of 2.69e+43 " in g.PureDP(epsilon=Fraction(100)).explain()

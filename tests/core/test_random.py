@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import copy
 import multiprocessing
+import os
 import threading
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import given, strategies as st
 from cloister.core import guarantees, random
 from cloister.core.random import ListedRandomSource
 from cloister.errors import ParameterError, ParameterTypeError, SeededRandomnessWarning
+from tests.support.forking import garbage_left_alone
 from tests.support.words import PreparedWords
 
 
@@ -55,49 +59,79 @@ def test_the_system_stream_does_not_repeat() -> None:
     assert np.unique(words).size == words.size
 
 
-def test_a_new_key_is_taken_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = random.SystemRandomSource()
-    monkeypatch.setattr(source, "_REKEY_AFTER", 64)
-    first = source._stream()
-    source.random_bytes(64)
-    assert source._stream() is not first
+SIZES = (1, 8, 32, 2048, 2049, 100_000)
 
 
-def _child(source: random.SystemRandomSource, out: multiprocessing.Queue[bytes]) -> None:
-    out.put(source.random_bytes(32))
+Drawn: TypeAlias = tuple[bytes, ...]
 
 
-def test_a_forked_child_has_a_stream_of_its_own() -> None:
-    source = random.SystemRandomSource()
-    source.random_bytes(1)
+def _draw(source: random.SystemRandomSource) -> Drawn:
+    return tuple(source.random_bytes(max(size, 16)) for size in SIZES)
+
+
+def _child(source: random.SystemRandomSource, out: multiprocessing.Queue[Drawn]) -> None:
+    out.put(_draw(source))
+
+
+def _restored(source: random.SystemRandomSource, out: multiprocessing.Queue[Drawn], process: int) -> None:
+    """Go on as the snapshot of a process would that does not know that it was restored."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: process)
+        patch.setattr(random, "_forks", 0, raising=False)
+        drawn = _draw(source)
+    out.put(drawn)
+
+
+def _drawn(source: random.SystemRandomSource, target: Any, *args: Any) -> list[Drawn]:
     context = multiprocessing.get_context("fork")
-    out: multiprocessing.Queue[bytes] = context.Queue()
-    processes = [context.Process(target=_child, args=(source, out)) for _ in range(2)]
-    for process in processes:
-        process.start()
-    drawn = {out.get(timeout=30) for _ in processes} | {source.random_bytes(32)}
+    out: multiprocessing.Queue[Drawn] = context.Queue()
+    processes = [context.Process(target=target, args=(source, out, *args)) for _ in range(2)]
+    with garbage_left_alone():
+        for process in processes:
+            process.start()
+    drawn = [out.get(timeout=600) for _ in processes]
     for process in processes:
         process.join()
-    assert len(drawn) == 3
+    return drawn
 
 
-def test_threads_have_streams_of_their_own() -> None:
+@pytest.mark.parametrize("restored", [False, True], ids=["forked", "restored"])
+def test_two_copies_of_a_process_share_no_randomness(restored: bool) -> None:
     source = random.SystemRandomSource()
-    streams: list[object] = []
-    threads = [threading.Thread(target=lambda: streams.append(source._stream())) for _ in range(4)]
+    _ = source.random_bytes(1), source.random_bytes(10_000)
+    drawn = _drawn(source, _restored, os.getpid()) if restored else _drawn(source, _child)
+    for first, second, third in zip(*drawn, _draw(source), strict=True):
+        assert len({first[:16], second[:16], third[:16]}) == 3
+        assert len({first, second, third}) == 3
+
+
+def test_two_copies_of_a_source_share_no_randomness() -> None:
+    source = random.SystemRandomSource()
+    _ = source.words(5), source.words(5000)
+    again = copy.deepcopy(source)
+    assert source.words(5).tolist() != again.words(5).tolist()
+    assert source.words(5000)[:2].tolist() != again.words(5000)[:2].tolist()
+
+
+@pytest.mark.parametrize("count", [0, *SIZES])
+def test_as_much_is_drawn_as_was_asked_for(count: int) -> None:
+    source = random.SystemRandomSource()
+    assert len(source.random_bytes(count)) == count
+    words = source.words(count)
+    assert (words.dtype, words.shape) == (np.dtype(np.uint64), (count,))
+    words += np.uint64(1)  # callers may change what they were given
+    assert count < 16 or np.unique(words).size == count
+
+
+def test_threads_share_no_randomness() -> None:
+    source = random.SystemRandomSource()
+    drawn: list[bytes] = []
+    threads = [threading.Thread(target=lambda: drawn.append(source.random_bytes(5000))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({id(stream) for stream in streams}) == 4
-
-
-def test_a_fork_changes_the_key_even_if_the_process_number_comes_again() -> None:
-    source = random.SystemRandomSource()
-    before = source._stream()
-    assert source._stream() is before
-    random._count_fork()
-    assert source._stream() is not before
+    assert len(set(drawn)) == 4
 
 
 def test_bits_are_fair() -> None:
@@ -168,11 +202,3 @@ def test_words_and_bytes_are_one_stream(count: int) -> None:
     one, other = random.SeededRandomSource(3), random.SeededRandomSource(3)
     words = [one.words(3), one.words(count), one.words(1)]
     assert np.concatenate(words).tobytes() == other.random_bytes(8 * (count + 4))
-
-
-def test_words_count_towards_a_new_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = random.SystemRandomSource()
-    monkeypatch.setattr(source, "_REKEY_AFTER", 64)
-    first = source._stream()
-    source.words(8)
-    assert source._stream() is not first

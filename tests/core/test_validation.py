@@ -56,10 +56,18 @@ def test_signs() -> None:
         validation.check_non_negative(-1, name="rho")
 
 
+def test_limits_are_included() -> None:
+    for given in (1e-6, 1, 1e6):
+        assert validation.check_between(given, name="clip", lowest=1e-6, highest=1e6) == Fraction(str(given))
+    for given in (0, 1e7, -1):
+        with pytest.raises(ParameterError, match="use clip from 1e-06 to 1e\\+06"):
+            validation.check_between(given, name="clip", lowest=1e-6, highest=1e6)
+
+
 def test_probability_and_confidence() -> None:
     assert validation.check_probability(1, name="p") == 1
     assert validation.check_confidence(0.95) == Fraction(19, 20)
-    with pytest.raises(ParameterError, match="such as 0.5"):
+    with pytest.raises(ParameterError, match="such as 0.05"):
         validation.check_probability(1.1, name="p")
     for bad in (0, 1, 95):
         with pytest.raises(ParameterError, match="confidence=0.95"):

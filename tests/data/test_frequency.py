@@ -60,6 +60,14 @@ def test_bins_become_text_in_arrow() -> None:
     ]
 
 
+def test_any_number_of_columns_is_counted() -> None:
+    table = open_table(
+        pa.table({f"c{place}": ["same", "same", "other" if place == 99 else "same"] for place in range(100)})
+    )
+    counted = table.frequencies(table.columns)
+    assert counted.weights.tolist() == [1, 2]
+
+
 def test_dense_has_a_cell_for_every_combination(table: FrequencyTable) -> None:
     assert table.dense().tolist() == [[1, 0], [1, 1], [1, 0]]
     large = FrequencyTable(

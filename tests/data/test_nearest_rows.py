@@ -139,3 +139,10 @@ def test_equal_rows_have_equal_numbers(
     listed = [[str(row) for row in part] for part in (rows, others)]
     pairs = list(zip(kinds[0] + kinds[1], listed[0] + listed[1], strict=True))
     assert len(set(pairs)) == len({kind for kind, _ in pairs}) == len({row for _, row in pairs})
+
+
+def test_numbers_at_both_ends_of_what_a_float_holds_are_scaled_alike() -> None:
+    ends = np.array([[-1.7e308], [0.0], [1.7e308], [math.nan]])
+    rows = MixedRows(("x",), ends, np.zeros((4, 0), np.int32), np.array([-1.7e308]), np.array([1.7e308]))
+    assert rows.scaled()[:3, 0].tolist() == [0.0, 0.5, 1.0]
+    assert math.isnan(rows.scaled()[3, 0])

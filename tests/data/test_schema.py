@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.data.columns import Column, Kind, Missing, Role
+from cloister.data.columns import MOST_CATEGORIES, Column, Kind, Missing, Role
 from cloister.data.hierarchy import Hierarchy
 from cloister.data.schema import Schema
 from cloister.errors import MissingBoundsError, SchemaError, UnconfirmedSchemaError, UnknownColumnError
@@ -224,3 +224,10 @@ def test_defaults_are_the_safe_ones() -> None:
     assert column.missing is Missing.OWN_VALUE
     assert column.weight == 1
     assert not column.guessed
+
+
+def test_more_categories_than_an_answer_can_show_are_refused_with_the_limit() -> None:
+    with pytest.raises(SchemaError, match=r"1,000,001 categories, more than 1,000,000") as caught:
+        Column(name="code", categories=range(MOST_CATEGORIES + 1))
+    assert "declare at most 1,000,000" in caught.value.fix
+    assert caught.value.problem.startswith('Column "code"')

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cloister.hub.services.registry import algorithms
 from tests.docs import markdown
 
 ROOT = Path(__file__).parents[2]
@@ -17,6 +18,7 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@pytest.mark.no_cover  # tracing would double their time; the tests of each package reach the same lines
 @pytest.mark.parametrize("path", PAGES, ids=_name)
 def test_the_examples_of_a_page(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -33,6 +35,22 @@ def test_the_examples_of_docstrings(path: Path, tmp_path: Path, monkeypatch: pyt
     outcome = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+@pytest.fixture(scope="module")
+def guest_list() -> list[str]:
+    """The services that there were before the examples of this module registered theirs."""
+    return list(algorithms)
+
+
+@pytest.mark.parametrize("turn", ["first", "second"])
+def test_what_an_example_registers_is_gone_before_the_next_test(
+    turn: str, guest_list: list[str], tmp_path: Path
+) -> None:
+    assert list(algorithms) == guest_list
+    register = "from cloister.hub.services.registry import algorithms\nalgorithms.register('example.guest')(object())\n"
+    assert markdown.run_page(_page(tmp_path, f"```python\n{register}```\n")) == 1
+    assert "example.guest" in algorithms
 
 
 def _page(folder: Path, text: str) -> Path:

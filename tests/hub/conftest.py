@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from cloister.hub import hub as hub_module
 from cloister.hub.app import create_app
 from cloister.hub.domain.roles import Role
 from cloister.hub.gateway.identity import COOKIE, CSRF_COOKIE, CSRF_HEADER
 from cloister.hub.hub import Hub, open_hub
 from cloister.hub.services.sessions import open_login
 from cloister.hub.settings import Settings
+from cloister.hub.store.database import Store
+from cloister.hub.store.migrating import current_revision, upgrade
 from cloister.hub.store.models import Organisation, User, new_id
 from tests.support.postgres import empty_database
 
 ClientFor = Callable[..., TestClient]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _tables_made_once() -> Iterator[None]:
+    """Copy the tables of new hubs on SQLite from the first one; to migrate takes longer than most tests."""
+    with pytest.MonkeyPatch.context() as patch, closing(sqlite3.connect(":memory:")) as made:
+        patch.setattr(hub_module, "upgrade", partial(_upgrade_by_copy, made))
+        yield
+
+
+def _upgrade_by_copy(made: sqlite3.Connection, store: Store) -> bool:
+    with store.engine.connect() as connection:
+        is_new = store.dialect == "sqlite" and current_revision(connection) is None
+    if not is_new:
+        return upgrade(store)
+    if not made.execute("SELECT 1 FROM sqlite_schema").fetchone():
+        upgrade(store)
+        with store.engine.connect() as connection:
+            connection.connection.driver_connection.backup(made)
+        return True
+    with store.engine.connect() as connection:
+        made.backup(connection.connection.driver_connection)
+    return True
 
 
 @pytest.fixture

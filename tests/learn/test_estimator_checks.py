@@ -21,11 +21,9 @@ from cloister.testing.estimator_laws import needed_options
 
 pytestmark = pytest.mark.no_cover  # tracing would take minutes; every estimator has tests of its own
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    name: {"delta": Fraction(1, 10**5), "epochs": 2, "hidden_layer_sizes": (), "expected_rows": 200}
-    for name in ("mlp", "mlp_regressor")
-}
-"""What an estimator needs besides public facts, by its registered name; a delta is found out."""
+NETWORK = {"delta": Fraction(1, 10**5), "epochs": 2, "hidden_layer_sizes": (), "expected_rows": 200}
+OPTIONS: dict[str, dict[str, Any]] = {"mlp": NETWORK, "mlp_regressor": NETWORK, "forest": {"trees": 4}}
+"""What an estimator is made with besides public facts, by its registered name; a delta is found out."""
 
 STEPS = "how many steps a solver took may depend on the rows, and is not kept"
 RANDOM = "a fit draws fresh noise, so that two of them differ"

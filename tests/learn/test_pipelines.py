@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 from cloister.core.guarantees import ApproxDP, PureDP
-from cloister.errors import AccountingError, ParameterError, ParameterTypeError
+from cloister.errors import AccountingError, ParameterError, ParameterTypeError, PrivacyParameterWarning
 from cloister.learn import PrivateGaussianNB, PrivateKMeans, PrivatePCA, PrivateScaler, pipeline_guarantee, pipelines
 from cloister.learn.base import PUBLIC_FACTS
 
@@ -62,8 +62,10 @@ def test_mixed_and_replaced_steps_add_up() -> None:
 
 def test_steps_without_privacy_are_refused() -> None:
     private = PrivateKMeans(n_clusters=2, epsilon=1, bounds=(-3, 3))
+    with pytest.warns(PrivacyParameterWarning, match="without privacy"):
+        fitted = make_pipeline(StandardScaler(), private).fit(X)
     with pytest.raises(ParameterError, match="private estimator"):
-        pipeline_guarantee(make_pipeline(StandardScaler(), private).fit(X))
+        pipeline_guarantee(fitted)
     y = np.repeat(["a", "b"], 2000)
     with pytest.raises(ParameterError, match="private estimator"):
         pipeline_guarantee(make_pipeline(PrivateScaler(bounds=(0, 100)), LogisticRegression()).fit(X, y))

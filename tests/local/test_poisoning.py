@@ -13,8 +13,9 @@ from cloister.core.random import integers_below, random_source
 from cloister.errors import ForeignReportError, ParameterError, ParameterTypeError, TooFewReportsError
 from cloister.local.frequency.rappor_decoding import bit_gains
 from cloister.local.frequency.support import FrequencyProtocol
-from cloister.local.plausibility import _ones_law, _pair_moments  # the exact laws behind two tests
-from cloister.local.row_laws import likeliest_row
+from cloister.local.naive_bayes.class_means import class_mean_protocols
+from cloister.local.plausibility import _pair_moments, ones_law  # the exact laws behind two tests
+from cloister.local.plausibility_numbers import _reaches  # the exact law behind a test
 from tests.local.laws import law
 
 DOMAIN = 24
@@ -89,7 +90,7 @@ def test_the_exact_laws_of_ones_and_pairs() -> None:
     exact = np.zeros(5)
     for row, chance in law(protocol, 2).items():
         exact[bin(row[0]).count("1")] += float(chance)
-    np.testing.assert_allclose(_ones_law(4, 1, p, q), exact)
+    np.testing.assert_allclose(ones_law(4, 1, p, q), exact)
     for kind, size in ((protocol, 4), (local.SubsetSelection(domain=5, epsilon=1, size=2), 5)):
         assert_pairs_have_mean_zero(kind, size)
 
@@ -134,7 +135,7 @@ def assert_pairs_have_mean_zero(protocol: Any, size: int) -> None:
 )
 def test_the_likeliest_row_is_the_likeliest(protocol: Any) -> None:
     largest = max(float(chance) for code in range(len(protocol.domain)) for chance in law(protocol, code).values())
-    assert likeliest_row(protocol) == pytest.approx(np.log(largest))
+    assert protocol.likeliest_report == pytest.approx(np.log(largest))
 
 
 @pytest.mark.statistical
@@ -312,11 +313,66 @@ def test_odd_arguments_are_refused() -> None:
     for rate in (0, 1):
         with pytest.raises(ParameterError, match="false_alarm=1e-6"):
             local.check_reports(protocol, honest(protocol, 10), false_alarm=rate)
-    number, wave = local.Duchi(bounds=(0, 1), epsilon=1), local.SquareWave(bounds=(0, 1), epsilon=1)
+    number = local.Duchi(bounds=(0, 1), epsilon=1)
     with pytest.raises(ParameterTypeError, match="frequency protocol"):
         local.poisoning_bound(number, fake_users=3)
-    with pytest.raises(ParameterTypeError, match="frequency protocol"):
-        local.check_reports(wave, wave.randomize([0.5] * 10))
     assert local.check_reports(number, number.randomize([0.5] * 10)).is_plausible
     with pytest.raises(ParameterError, match="fake_users"):
         local.poisoning_bound(protocol, fake_users=-1)
+
+
+RICH: dict[str, tuple[Any, Any]] = {
+    "unary_set": (local.UnarySet(domain=DOMAIN, epsilon=1, most=3), [1, 5]),
+    "square_wave": (local.SquareWave(bounds=(0, 1), epsilon=1), 0.3),
+    "piecewise": (local.Piecewise(bounds=(0, 1), epsilon=1), 0.3),
+    "local_laplace": (local.LocalLaplace(bounds=(0, 1), epsilon=1), 0.3),
+    "laplace_vector": (local.LaplaceVector(bounds=[(0, 1)] * 3, epsilon=1), [0.1, 0.5, 1]),
+    "duchi_vector": (local.DuchiVector(bounds=[(0, 1)] * 24, epsilon=1), [0.2] * 24),
+    "piecewise_vector": (local.PiecewiseVector(bounds=[(0, 1)] * 6, epsilon=6), [0.2] * 6),
+}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", RICH)
+def test_a_report_that_was_sent_many_times_is_found_among_honest_ones(name: str) -> None:
+    protocol, value = RICH[name]
+    reports = protocol.randomize([value] * 5000)
+    assert local.check_reports(protocol, reports, false_alarm=1e-9).is_plausible
+    copies = local.Reports(protocol, np.repeat(reports.payload[:1], 60))
+    assert "duplicates" in alarms(protocol, reports + copies)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("name", "test", "field", "column"),
+    [
+        ("square_wave", "cells", "y", lambda rows, protocol: rows["y"] % 7000 + 100),
+        ("local_laplace", "noise", "y", lambda rows, protocol: rows["y"] % 1000 + 20 * protocol.grid.steps),
+        ("laplace_vector", "noise", "y", lambda rows, protocol: rows["y"] % 1000 + 40 * protocol.steps),
+        ("duchi_vector", "bits", "y", lambda rows, protocol: rows["y"] | 1),
+        ("piecewise_vector", "numbers", "numbers", lambda rows, protocol: [[0, 1]] * len(rows)),
+        ("piecewise_vector", "cells", "y", lambda rows, protocol: rows["y"] % 7000 + 100),
+    ],
+)
+def test_numbers_that_no_device_sends_so_often_raise_an_alarm(name: str, test: str, field: str, column: Any) -> None:
+    protocol, value = RICH[name]
+    rows = protocol.randomize([value] * 5000).payload.copy()
+    rows[field] = column(rows, protocol)
+    assert test in alarms(protocol, local.Reports(protocol, rows))
+
+
+@pytest.mark.parametrize("ends", [0, 4, -3, 11])
+def test_the_share_of_noise_above_a_threshold_is_exact(ends: int) -> None:
+    scale, far = 3.0, np.arange(-400, 401)
+    law_of_noise = np.exp(-np.abs(far) / scale)
+    expected = law_of_noise[far >= ends].sum() / law_of_noise.sum()
+    assert float(_reaches(np.array([float(ends)]), scale)[0]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_classes_told_with_numbers_are_checked_too() -> None:
+    for kind in class_mean_protocols.values():
+        protocol = kind(classes=3, epsilon=1)
+        reports = protocol.randomize([[place % 3, 0.5] for place in range(300)])
+        assert local.check_reports(protocol, reports, false_alarm=1e-9).is_plausible
+        copies = np.repeat(reports.payload[:1], 2000)
+        assert alarms(protocol, local.Reports(protocol, copies))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 
 from cloister import local
-from cloister.errors import CloisterError, LawViolatedError
+from cloister.errors import CloisterError, InternalError, LawViolatedError
 from cloister.local.bit_strings import BitStrings
 from cloister.local.draws import Draws
+from cloister.local.frequency.support import FrequencyProtocol
 from cloister.local.output_space import Payload
 from cloister.testing.laws import Law
 from cloister.testing.local_laws import LocalProtocolLaws, worst_ratio
@@ -117,6 +119,25 @@ class _OffByOne(local.DirectEncoding):
         return self.output_space.rows(y=codes if told else (codes + draws.below(len(self.domain) - 1, 1)) % 4)
 
 
+class _Unsuspecting(local.DirectEncoding):
+    """Says that a report is rarer than it is, so that honest reports look copied."""
+
+    @property
+    def likeliest_report(self) -> float:
+        return -40.0
+
+
+class _Trusting(local.DirectEncoding):
+    """Compares its reports with nothing, and takes any report for certain."""
+
+    @property
+    def likeliest_report(self) -> float:
+        return 0.0
+
+    def plausibility_tests(self) -> Iterator[Any]:
+        yield from ()
+
+
 class _Forgetful(local.DirectEncoding):
     """Its record leaves out half of its domain."""
 
@@ -145,6 +166,10 @@ class _Leaky(local.DirectEncoding):
     ("kind", "law"),
     [
         (_OffByOne, "device_has_exactly_its_epsilon"),
+        (_Unsuspecting, "no_report_is_likelier_than_stated"),
+        (_Unsuspecting, "copies_are_found_and_honest_reports_are_not"),
+        (_Trusting, "no_report_is_likelier_than_stated"),
+        (_Trusting, "copies_are_found_and_honest_reports_are_not"),
         (_Forgetful, "record_opens_again"),
         (_Louder, "states_the_epsilon_asked_for"),
         (_Leaky, "refuses_values_outside_without_telling_them"),
@@ -167,3 +192,21 @@ def test_broken_protocols_are_refuted(kind: Any, law: str) -> None:
 
 def test_a_report_that_only_one_value_can_give_is_an_infinite_ratio() -> None:
     assert worst_ratio([{b"a": 1, b"b": 0}, {b"a": 1}]) is None  # type: ignore[dict-item]
+
+
+STATED = ("likeliest_report", "plausibility_tests", "likelihood_ratio")
+ALSO = ("poisoning_gains", "log_likelihoods")
+
+
+@pytest.mark.parametrize("missing", [*STATED, *ALSO])
+def test_a_protocol_that_does_not_state_its_law_cannot_be_written(missing: str) -> None:
+    stated = {name: getattr(local.DirectEncoding, name) for name in (*STATED, *ALSO, "perturb") if name != missing}
+    with pytest.raises(InternalError, match=f'"toy" does not state {missing}'):
+        type("Toy", (FrequencyProtocol,), {"name": "toy", **stated})
+
+
+def test_a_protocol_that_changes_what_the_device_does_states_its_law_anew() -> None:
+    with pytest.raises(InternalError, match="does not state likelihood_ratio, likeliest_report, plausibility_tests"):
+        type("Toy", (local.DirectEncoding,), {"name": "toy", "perturb": local.UnarySet.perturb})
+    stated = {name: getattr(local.DirectEncoding, name) for name in (*STATED, "perturb")}
+    assert type("Toy", (local.DirectEncoding,), {"name": "toy", **stated}).name == "toy"  # type: ignore[attr-defined]

@@ -34,9 +34,8 @@ from cloister.mechanisms import (
     truncated_laplace_scale,
 )
 from cloister.mechanisms.approximate_laplace import discrete_laplace_delta
-from cloister.mechanisms.gaussian import gaussian_half_width
-from cloister.mechanisms.laplace import laplace_half_width
 from cloister.mechanisms.lattice import Lattice, steps_apart_l1, steps_apart_l2
+from cloister.mechanisms.noise_laws import gaussian_half_width, laplace_half_width
 from cloister.mechanisms.sampling import comparison
 from cloister.mechanisms.sampling.discrete_gaussian import discrete_gaussian
 from cloister.mechanisms.sampling.fixed import Interval

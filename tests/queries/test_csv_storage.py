@@ -1,13 +1,17 @@
-"""No row of a CSV file with stated storage changes which questions are answered, on which grid, in which groups."""
+"""No row of a CSV file or a data frame with stated storage changes what is answered, on which grid, in which groups."""
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import cloister as cl
+from cloister.errors import DataWarning
 from tests.queries.tables import VISITS
 
 ROWS = "x,s\n" + "".join(f"{number % 50},a\n" for number in range(300))
@@ -73,6 +77,71 @@ def test_persons_and_other_tables_are_covered(tmp_path: Path) -> None:
     alone = cl.PrivateTable(visits, **options).with_limit(2).count(epsilon=1)
     joined = cl.PrivateTable(visits, others={"letters": letters}, **options).with_limit(2).count(epsilon=1)
     assert [PUBLIC_TYPES in " ".join(answer.guarantee.assumptions) for answer in (alone, joined)] == [False, True]
+
+
+FRAMES: list[tuple[str, list[Any]]] = [
+    ("missing", [None]),
+    ("a fraction", [1.5]),
+    ("a text", ["abc"]),
+    ("infinite", [float("inf")]),
+    ("too large", [2**70]),
+    ("a truth value", [True]),
+    ("a time", [dt.datetime(2020, 1, 1)]),
+]
+
+
+@pytest.mark.parametrize("extra", [extra for _, extra in FRAMES], ids=[name for name, _ in FRAMES])
+def test_neighbors_in_a_data_frame_are_answered_alike(extra: list[Any]) -> None:
+    tables = [
+        cl.PrivateTable(
+            cl.open_table(
+                pd.DataFrame({"x": [*(number % 50 for number in range(300)), *more], "s": "a"}), schema=SCHEMA
+            ),
+            budget=cl.Budget(epsilon=100),
+        )
+        for more in ([], extra)
+    ]
+    assert observed(tables[0]) == observed(tables[1])
+    assert PUBLIC_TYPES not in tables[1].count(epsilon=1).guarantee.explain()
+
+
+def test_types_that_pandas_read_from_rows_are_an_assumption_unless_they_were_declared() -> None:
+    ages = pd.DataFrame({"age": [47, 52]})
+    schema = cl.Schema([cl.Column(name="age", kind="numeric", bounds=(0, 110))])  # type: ignore[arg-type]
+    for frame, is_assumed in ((ages, True), (ages.astype("Int64"), False), (ages.astype(object), True)):
+        table = cl.PrivateTable(cl.open_table(frame, schema=schema), budget=cl.Budget(epsilon=9))
+        assert (PUBLIC_TYPES in table.count(epsilon=1).guarantee.explain()) is is_assumed
+
+
+@pytest.mark.parametrize(
+    ("storage", "given", "read"),
+    [
+        ("integer", [1.0, float("nan"), 2.5, 1e300], [1, None, None, None]),
+        ("integer", ["7", " 8", "x", None], [7, 8, None, None]),
+        ("integer", np.array([2**64 - 1, 5], dtype=np.uint64), [None, 5]),
+        ("real", [1, 2], [1.0, 2.0]),
+        ("text", [1.0, 2.5, None], ["1", "2.5", None]),
+        ("text", [1, 2], ["1", "2"]),
+        ("text", [True, False], ["true", "false"]),
+        ("boolean", ["true", "maybe"], [True, None]),
+        ("date", ["2020-02-29", "2020-02-30"], [dt.date(2020, 2, 29), None]),
+        ("date", [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, 5)], [dt.date(2020, 1, 1), None]),
+        ("timestamp", [dt.datetime(2020, 1, 1, 5)], [dt.datetime(2020, 1, 1, 5)]),
+        ("integer", [None, None], [None, None]),
+        ("integer", pd.Series(["1", "2"], dtype="category"), [1, 2]),
+    ],
+)
+def test_stated_types_of_a_data_frame(storage: str, given: Any, read: list[Any]) -> None:
+    schema = cl.Schema([cl.Column(name="x", storage=storage)])  # type: ignore[arg-type]
+    assert cl.open_table(pd.DataFrame({"x": given}), schema=schema).to_arrow()["x"].to_pylist() == read
+
+
+def test_what_no_engine_reads_is_refused() -> None:
+    schema = cl.Schema([cl.Column(name="x", storage="integer")])  # type: ignore[arg-type]
+    with pytest.warns(DataWarning, match="stored as text"):
+        table = cl.open_table(pd.DataFrame({"x": [[1], [2]]}), schema=schema)
+    with pytest.raises(cl.CloisterError, match="x"):
+        table.to_arrow()
 
 
 def test_stated_types_and_other_sources_assume_nothing(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def noise_of(contribution: Contribution, *, noise: str = "auto", **price: Any) -
 def law_of(noise: LaplaceNoise | GaussianNoise, factor: float) -> Distribution:
     if isinstance(noise, LaplaceNoise):
         return discrete_laplace(float(noise.scale) * factor)
-    return discrete_gaussian(float(noise.squared_sigma) ** 0.5 * factor)
+    return discrete_gaussian(float(noise.squared_sigma) ** 0.5 * noise.refinement * factor)
 
 
 @pytest.mark.statistical
@@ -65,7 +65,7 @@ def test_every_measurement_has_the_noise_that_is_stated(contribution: Contributi
     parts = []
     for name, vector in vectors.items():
         noise = planned.noises[name]
-        for part in vector:
+        for part in vector * noise.refinement:
             parts.append(part)
             check_scale(
                 lambda size, part=part: part[:size],

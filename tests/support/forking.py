@@ -1,9 +1,12 @@
-"""Processes that start at once: a server process has the hub imported already, and forks them off."""
+"""Processes that start at once: a server process has the hub imported already, and forks them off; and plain forks."""
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
@@ -12,6 +15,19 @@ from pathlib import Path
 import cloister
 
 ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def garbage_left_alone() -> Iterator[None]:
+    """Keep processes that are forked in the block from collecting what other tests have left in this one.
+
+    Databases among it are taken down by threads of theirs, which a forked process does not have: it would crash.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 @cache

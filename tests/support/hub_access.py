@@ -164,6 +164,8 @@ def address(world: World, door: Door) -> str:
         things |= _job(world, door)
     if door.path.endswith("/confirmation"):
         things["account_id"] = world.things["joining_id"]
+    if door.path.endswith("/reset-confirmation"):
+        things["account_id"] = world.things["locked_out_id"]
     if "/algorithms/{name}" in door.path:
         things["name"] = "k-means"
     if "{code_hash}" in door.path:

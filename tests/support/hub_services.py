@@ -26,6 +26,7 @@ from cloister.hub.services.registry import File, Outcome, Parameters, Plan, Work
 from cloister.hub.services.sessions import subject_of
 from cloister.hub.store.models import Dataset, Organisation, PolicyVersion, User, new_id
 from cloister.queries import PrivateTable
+from tests.support.hub_datasets import read_uploads_here
 
 PURPOSE = "research.health"
 ROWS = "age,ward,salary\n31,a,1\n47,b,2\n52,a,3\n28,c,4\n66,b,5\n71,a,6\n39,a,7\n"
@@ -176,7 +177,8 @@ def add_dataset(
             session.flush()
         made = datasets.create_dataset(session, subject_of(user), name="seven", title="Seven people", description="")
     subject = subject_of(user)
-    datasets.upload_version(hub, subject, made.id, io.BytesIO(ROWS.encode()), kind="csv")
+    with read_uploads_here():
+        datasets.upload_version(hub, subject, made.id, io.BytesIO(ROWS.encode()), kind="csv")
     with hub.store.writing() as session:
         stored, version = session.get(Dataset, made.id), newest_version(session, made.id)
         assert stored is not None

@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from cloister.hub.services.authorizing import authorize
 from cloister.hub.services.registry import algorithms
 from cloister.hub.services.sessions import open_login, subject_of
 from cloister.hub.services.surveys import answering, drafting, publishing
-from cloister.hub.services.surveys.reading import opening_day
+from cloister.hub.services.surveys.reading import open_document
 from cloister.hub.services.targets import load_target
 from cloister.hub.settings import Settings
 from cloister.hub.store.models import (
@@ -52,7 +52,7 @@ from cloister.hub.store.models import (
     new_id,
     now,
 )
-from cloister.local.survey.example import EXAMPLE, example_survey
+from cloister.local.survey.example import EXAMPLE
 from cloister.local.survey.simulation import simulate
 from tests.support import hub_services
 from tests.support.foreign import unhurried_k_means
@@ -340,9 +340,9 @@ def _survey(world: World) -> None:
         )
         publishing.publish(survey, key=world.hub.key)
         session.flush()
-        for submission in simulate(example_survey(), respondents=12).submissions:
-            made = replace(submission, day=opening_day(survey) or submission.day)
-            answering.submit(session, survey, submission=made.to_dict())
+        # Enough respondents for a chart: with a handful nothing can be said about single values.
+        made = simulate(open_document(survey.document), respondents=400, mix={"low": 1})
+        answering.submit_many(session, survey, made.submissions)
         world.things |= {"survey_id": survey.id, "question": "married"}
 
 
@@ -355,4 +355,9 @@ def _accounts(world: World) -> None:
         north = session.get_one(User, world.people[OWNER]).organisation_id
         joining = people.create_account(session, "joining", by=operator, roles=[Role.DATA_OWNER], organisation_id=north)
         world.things["joining_id"] = joining.id
+        locked_out = User(id=new_id("usr"), name="locked-out", roles=[str(Role.DATA_OWNER)], organisation_id=north)
+        session.add(locked_out)
+        session.flush()
+        enrolling.make_link(session, locked_out.id, by=operator)
+        world.things["locked_out_id"] = locked_out.id
     world.things["account_id"] = world.people[MEMBER]

@@ -35,7 +35,7 @@ def running_server() -> Iterator[str]:
             "UTF8",
             "--locale=C.UTF-8",
         )
-        options = f"-k {folder} -c listen_addresses='' -c max_connections=100"
+        options = f"-k {folder} -c listen_addresses='' -c max_connections=100 -c fsync=off"
         _run(owner, "pg_ctl", "-D", str(folder / "data"), "-o", options, "-l", str(folder / "log"), "-w", "start")
         try:
             yield f"postgresql://cloister@/postgres?host={quote(str(folder), safe='')}"

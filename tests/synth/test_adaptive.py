@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import ParameterError
-from cloister.synth import AdaptiveMarginals
+from cloister.synth import AdaptiveMarginals, load
 from tests.synth.toys import ACCOUNT, book, people
 
 
@@ -45,3 +46,16 @@ def test_candidates_weigh_as_much_as_the_workload_overlaps_them() -> None:
     weights = made._weights(made.declared(wide_table(4)))
     parts = {part for item in asked for size in (2, 3) for part in combinations(item, size)}
     assert weights == {part: sum(len({*part} & {*item}) for item in asked) for part in parts}
+
+
+@pytest.mark.slow
+def test_sixty_columns_are_modeled(tmp_path: Path) -> None:
+    names = [f"c{place}" for place in range(60)]
+    far = [["c0", "c59"], ["c59", "c30"], ["c30", "c58"], ["c0", "c30", "c58"]]
+    ledger = book()
+    made = AdaptiveMarginals(epsilon=1, bins=2, complete=True, workload=far, ledger=ledger, dataset=ACCOUNT)
+    made.fit(wide_table(60))
+    assert ledger.spent(ACCOUNT).amount == 1
+    assert made.sample(5).columns == tuple(names)
+    made.save(tmp_path / "wide.cloister")
+    assert load(tmp_path / "wide.cloister").marginal(["c2", "c57", "c59"]).shape == (2, 2, 2)

@@ -12,17 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cloister.accounting.events import DiscreteGaussianEvent, GaussianEvent
+from cloister.accounting.events import GaussianEvent
 from cloister.core.random import random_source
 from cloister.core.simplex import clip
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnError
+from cloister.mechanisms.noise_laws import laplace_standard_deviation
 from cloister.synth import HistogramSynthesizer, Impossible, load
 from cloister.synth.counting import CellCounts, count_cells
 from cloister.synth.marginal_based import Work
-from cloister.synth.range_counts import sum_half_width
+from cloister.synth.range_counts import cells_half_width
 from cloister.synth.spending import Purse
 from cloister.testing.distributions import Distribution, discrete
 from cloister.testing.statistics import check_scale
@@ -194,9 +195,9 @@ def test_syn_06_distance_from_the_data(
 
 
 def test_gaussian_noise_is_the_smaller_of_two_calibrations() -> None:
-    for epsilon, event in ((0.1, GaussianEvent), (10, DiscreteGaussianEvent)):
+    for epsilon in (0.1, 10):
         made = ages(epsilon=epsilon, delta=1e-6).fit(ages_table(10))
-        assert isinstance(made.steps_[0].event, event)
+        assert isinstance(made.steps_[0].event, GaussianEvent)
         assert made.measurements_[0].deviation <= Purse(made._allowance()).noise(Fraction(1)).deviation
 
 
@@ -205,7 +206,8 @@ def test_noise_grows_with_what_a_neighbor_moves(options: dict[str, Any], factor:
     table = people()
     plain = HistogramSynthesizer(columns=["color"]).expected(table)[0]
     more = HistogramSynthesizer(columns=["color"], max_rows_per_unit=1 if "adjacency" in options else 3, **options)
-    assert more.expected(table)[0].deviation == pytest.approx(factor * plain.deviation)
+    assert plain.deviation == laplace_standard_deviation(Fraction(1))
+    assert more.expected(table)[0].deviation == laplace_standard_deviation(Fraction(factor))
 
 
 # Range counts --------------------------------------------------------------------------------------------------------
@@ -228,11 +230,11 @@ def test_margins_cover_as_often_as_they_say(options: dict[str, Any]) -> None:
 
 def test_margins_of_many_cells_and_large_scales_agree() -> None:
     for cells in (4095, 4096):
-        assert sum_half_width("laplace", 10.0, cells, 0.95) == pytest.approx(1.96 * 14.14 * np.sqrt(cells), rel=0.003)
-    assert sum_half_width("laplace", 10_000.0, 3, 0.95) == pytest.approx(
-        100 * sum_half_width("laplace", 100.0, 3, 0.95), rel=0.02
+        assert cells_half_width("laplace", 10.0, cells, 0.95) == pytest.approx(1.96 * 14.14 * np.sqrt(cells), rel=0.003)
+    assert cells_half_width("laplace", 10_000.0, 3, 0.95) == pytest.approx(
+        100 * cells_half_width("laplace", 100.0, 3, 0.95), rel=0.02
     )
-    assert sum_half_width("laplace", 1.0, 0, 0.95) == 0
+    assert cells_half_width("laplace", 1.0, 0, 0.95) == 0
 
 
 def test_an_answer_prints_its_margin_and_survives_saving(tmp_path: Path) -> None:

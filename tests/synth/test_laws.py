@@ -157,6 +157,7 @@ def test_with_a_delta_the_steps_stay_within_the_promise(make: Make) -> None:
     book().spend(ACCOUNT, guarantee=made.guarantee_, event=event)
 
 
+@pytest.mark.hidden_failures
 def test_a_fit_that_fails_stays_paid_and_leaves_no_model(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = book()
     made = make(ledger=ledger, dataset=ACCOUNT).fit(people())

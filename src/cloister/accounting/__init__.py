@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ZeroConcentratedEvent as ZeroConcentratedEvent,
         event_from_dict as event_from_dict,
     )
+    from cloister.accounting.failures import failure_count as failure_count, show_failures as show_failures
     from cloister.accounting.ledger import Ledger as Ledger, open_ledger as open_ledger
     from cloister.accounting.planner import (
         explicit as explicit,
@@ -89,6 +90,7 @@ _HOMES = {
         "ZeroConcentratedEvent",
         "event_from_dict",
     ),
+    "failures": ("failure_count", "show_failures"),
     "ledger": ("Ledger", "open_ledger"),
     "planner": ("explicit", "geometric", "uniform", "zero_concentrated_share"),
 }

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cloister.anonymize.algorithms.anatomy import ANATOMY, COUNT, GROUP, AnatomyTables, anatomize
-from cloister.anonymize.models import Check
+from cloister.anonymize.models import Check, settings_of
 from cloister.anonymize.roles import Roles
 from cloister.core.guarantees import LDiversity
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.result import Result
+from cloister.crypto.certificates import certify
+from cloister.crypto.release_kinds import TWO_TABLES
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import InternalError, ParameterError
 
 if TYPE_CHECKING:
+    from cloister.crypto.signatures import SigningKey
     from cloister.report import Report
 
 __all__ = ["AnatomyRelease"]
@@ -68,12 +71,27 @@ class AnatomyRelease(Result):
             "attribute": self.tables.attribute,
         }
 
-    def write(self, path: str | Path, *, overwrite: bool = False) -> tuple[Path, Path]:
-        """Write both tables beside each other, as ``NAME.quasi.csv`` and ``NAME.sensitive.csv``; return where."""
+    def write(
+        self, path: str | Path, *, overwrite: bool = False, signing_key: SigningKey | None = None
+    ) -> tuple[Path, Path]:
+        """Write both tables beside each other, as ``NAME.quasi.csv`` and ``NAME.sensitive.csv``; return where.
+
+        With a signing key a certificate of both is written beside the first.
+        """
         target = Path(path)
         places = tuple(target.with_suffix(f".{part}{target.suffix}") for part in ("quasi", "sensitive"))
         self.quasi.write(places[0], overwrite=overwrite)
         self.sensitive.write(places[1], overwrite=overwrite)
+        if signing_key is not None:
+            recipe = {
+                "algorithm": "anatomy",
+                "models": [settings_of(self.guarantee)],
+                "quasi_identifiers": list(self.roles.quasi),
+                "sensitive": [self.tables.attribute],
+            }
+            certify(
+                places, kind=TWO_TABLES, guarantee=self.guarantee, recipe=recipe, key=signing_key, overwrite=overwrite
+            )
         return places[0], places[1]
 
     def report(self, path: str | Path | None = None, *, title: str = "Release in two tables") -> Report:

@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from cloister.anonymize.algorithms.base import Outcome, Progress, Task, no_progress
+from cloister.anonymize.algorithms.base import Progress, Task, no_progress
 from cloister.anonymize.algorithms.catalog import check_options, entry_of, values_of
 from cloister.anonymize.anatomy_release import AnatomyRelease, anatomized
 from cloister.anonymize.applying import recoded
 from cloister.anonymize.cells import Cells, read_cells
+from cloister.anonymize.choice import Choice, choose, run_algorithm
 from cloister.anonymize.models import Check, classes_of
 from cloister.anonymize.partition import whole
 from cloister.anonymize.regions import Regions, Values
 from cloister.anonymize.release import Release
 from cloister.anonymize.roles import Roles, checks_for, roles_of
-from cloister.anonymize.settling import settled
 from cloister.core.guarantees import AllOf, Guarantee
-from cloister.core.validation import check_positive, check_probability
+from cloister.core.validation import check_choice, check_positive, check_probability
 from cloister.data.columns import BOUNDED, Column, Kind
 from cloister.data.schema import Schema
 from cloister.data.table import Table
@@ -33,6 +33,8 @@ from cloister.errors import ParameterError, ParameterTypeError, SchemaError, Unk
 
 __all__ = ["PlannedRelease", "anonymize", "plan_release"]
 
+AUTOMATIC = "automatic"
+"""What a plan says where the algorithm is chosen by looking at the rows."""
 _FEW = 4
 """How many values a column may have for all or nothing to be a fair choice."""
 
@@ -43,7 +45,7 @@ class PlannedRelease:
 
     Attributes:
         guarantee: what the release will promise, if there is one that can.
-        algorithm: how its classes will be found.
+        algorithm: how its classes will be found; "automatic" is the one that will lose least.
         roles: which columns are taken for what.
         lacks_hierarchies: whether values of some quasi-identifier can only be listed or left out.
     """
@@ -67,14 +69,14 @@ def plan_release(
     Args:
         table: a table with the schema of the one to be released; it may be empty.
         models: as in `anonymize`, as are the others.
-        algorithm: one that makes one table; by default what fits the schema.
+        algorithm: one that makes one table; by default the one that loses least.
         suppression_limit: the share of rows that may be left out.
         values: how classes are shown.
     """
     roles = roles_of(table)
     checks = checks_for(models, roles)
-    chosen = algorithm or _default_algorithm(roles)
-    values_of(chosen, values or _default_values(chosen, roles))
+    shown = _shown_as(algorithm, values, roles)
+    usual = AUTOMATIC if shown is Values.HIERARCHY else "mondrian"
     check_probability(suppression_limit, name="suppression_limit")
     needed = next((check for check in checks if check.needs_population), None)
     if needed is not None:
@@ -83,7 +85,7 @@ def plan_release(
         )
     return PlannedRelease(
         guarantee=_promise(checks, roles.quasi),
-        algorithm=chosen,
+        algorithm=algorithm or usual,
         roles=roles,
         lacks_hierarchies=_lacks_hierarchies(roles),
     )
@@ -111,7 +113,8 @@ def anonymize(
         models: what the release must satisfy, such as ``[KAnonymity(k=5), LDiversity("disease", l=3)]``; settings such
             as ``{"k": 5}`` do as well.
         algorithm: ``optimal``, ``mondrian``, ``top_down``, ``clustering`` or ``mdav``; ``anatomy`` gives two tables. By
-            default ``optimal`` if every nominal quasi-identifier has a hierarchy (or few values), else ``mondrian``.
+            default the one that loses least inside the hierarchies, which `Release.choice` tells with what others
+            would lose; ``mondrian`` with sets of values if some nominal quasi-identifier has no hierarchy.
         suppression_limit: the share of rows that may be left out, from 0 to 1.
         quasi_identifiers: the columns that others may know, instead of those of the schema, which are left out then.
         sensitive: the columns that others want to know, instead of those of the schema, which are left out then.
@@ -136,26 +139,30 @@ def anonymize(
         raise ParameterTypeError("progress cannot be called.", fix="give a function of two arguments, such as print.")
     roles = roles_of(table, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
     checks = checks_for(models, roles)
-    algorithm = algorithm or _default_algorithm(roles)
     if algorithm == "anatomy":
         check_options(algorithm, options, {"random_state"})
         limit = check_probability(suppression_limit, name="suppression_limit") or None
         _refuse_for_anatomy(suppression_limit=limit, values=values, weights=weights, population=population)
         return anatomized(table, roles, checks, options.get("random_state"))
-    entry = entry_of(algorithm)
-    check_options(algorithm, options, entry.options)
+    if algorithm is not None:
+        check_options(algorithm, options, entry_of(algorithm).options)
     task = Task(
         cells=_counted(table, roles, checks, weights, population),
         checks=checks,
         suppression_limit=check_probability(suppression_limit, name="suppression_limit"),
         loss=loss,
-        values=values_of(algorithm, values or _default_values(algorithm, roles)),
+        values=_shown_as(algorithm, values, roles),
         options=options,
         progress=progress or no_progress,
     )
     check_satisfiable(task)
-    outcome = entry.load(algorithm)(task)
-    return _released(table, roles, task, outcome, algorithm=algorithm, weights=weights)
+    if algorithm is not None:
+        choice = run_algorithm(task, algorithm)
+    else:
+        choice = choose(task)
+        if values is None and task.values is Values.SETS:
+            choice = replace(choice, sentence=_listed(roles))
+    return _released(table, roles, task, choice, weights=weights)
 
 
 def _refuse_for_anatomy(**settings: object) -> None:
@@ -165,20 +172,29 @@ def _refuse_for_anatomy(**settings: object) -> None:
         raise ParameterError(f"Anatomy does not use {given}.", fix=f"leave {given} out, or use another algorithm.")
 
 
-def _default_algorithm(roles: Roles) -> str:
-    """Return what fits the schema, whatever the data hold."""
-    return "mondrian" if _lacks_hierarchies(roles) else "optimal"
+def _shown_as(algorithm: str | None, values: str | None, roles: Roles) -> Values:
+    """Return how classes are shown: by names of the hierarchies where nothing is missing, else as sets of values."""
+    usual = Values.SETS if _lacks_hierarchies(roles) else Values.HIERARCHY
+    if algorithm is None:
+        return Values(check_choice(values or usual, name="values", allowed=tuple(map(str, Values))))
+    return values_of(algorithm, usual if values is None and algorithm == "clustering" else values)
 
 
-def _default_values(algorithm: str, roles: Roles) -> str | None:
-    """Return how clustering shows classes where names for them are missing; others have their own default."""
-    return "sets" if algorithm == "clustering" and _lacks_hierarchies(roles) else None
+def _listed(roles: Roles) -> str:
+    """Return why mondrian is taken where hierarchies are missing."""
+    names = ", ".join(f'"{name}"' for name in _without_hierarchy(roles))
+    return f"Sets of values and intervals are shown (mondrian), because there is no hierarchy for {names}."
 
 
 def _lacks_hierarchies(roles: Roles) -> bool:
+    return bool(_without_hierarchy(roles))
+
+
+def _without_hierarchy(roles: Roles) -> list[str]:
+    """Return the quasi-identifiers whose values can only be listed: without order or hierarchy, and not just a few."""
     columns = [roles.schema[name] for name in roles.quasi]
     open_ = [column for column in columns if column.hierarchy is None and column.kind not in BOUNDED]
-    return any(column.categories is None or len(column.categories) > _FEW for column in open_)
+    return [column.name for column in open_ if column.categories is None or len(column.categories) > _FEW]
 
 
 def _counted(
@@ -255,16 +271,10 @@ def check_satisfiable(task: Task) -> None:
 
 
 def _released(
-    table: Table,
-    roles: Roles,
-    task: Task,
-    outcome: Outcome,
-    *,
-    algorithm: str,
-    weights: Mapping[str, object] | None,
+    table: Table, roles: Roles, task: Task, choice: Choice, *, weights: Mapping[str, object] | None
 ) -> Release:
-    partition = settled(outcome.partition, task.checks, values=outcome.values, allowed=task.allowed)
-    regions = Regions(partition=partition, values=outcome.values)
+    outcome = choice.outcome
+    regions = Regions(partition=outcome.partition, values=outcome.values)
     schema = _released_schema(table, roles, regions)
     return Release(
         guarantee=_promise(task.checks, task.cells.names),
@@ -279,10 +289,11 @@ def _released(
         roles=roles,
         regions=regions,
         checks=task.checks,
-        algorithm=algorithm,
+        algorithm=choice.algorithm,
+        choice=choice.sentence,
         suppression_limit=task.suppression_limit,
         loss_name=task.loss,
-        options=dict(task.options),
+        options=dict(choice.options),
         weights={} if weights is None else _checked_weights(weights, roles),
         notes=outcome.notes,
         facts=dict(outcome.facts),

@@ -25,8 +25,7 @@ from cloister.anonymize.cells import Cells, Source
 from cloister.anonymize.partition import SUPPRESSED, Partition
 from cloister.anonymize.regions import Regions, Values
 from cloister.anonymize.released_table import ReleasedTable
-from cloister.data.engines.base import ARROW_TYPES, Engine, literal, value
-from cloister.data.profile import StorageType
+from cloister.data.engines.base import ARROW_TYPES, Engine, value
 from cloister.data.schema import Schema
 from cloister.data.table import Table
 
@@ -105,9 +104,7 @@ class _Plan:
     def _released(self, name: str, engine: Engine) -> exp.Expression:
         if name in self.shown:
             return self.shown[name].copy()
-        place = engine.names.index(name)
-        own = _of(_CODED, f"c{place}")
-        return _with_one_zero(own) if engine.types[place] is StorageType.REAL else own
+        return _of(_CODED, f"c{engine.names.index(name)}")
 
     def _coded(self, engine: Engine) -> exp.Subquery:
         """Return the rows with their keys and with what full-domain recoding shows."""
@@ -312,12 +309,6 @@ def _names(attribute: Attribute, level: int, source: Source) -> list[str | None]
     if level == 0 and source.is_shown_as_is:
         return None
     return [attribute.labels[level][node] for node in attribute.ancestors[level]]
-
-
-def _with_one_zero(column: exp.Expression) -> exp.Expression:
-    """Return a number whose zero has no sign: ``-0.0`` and ``0.0`` are counted as one and must look like one."""
-    zero = literal(0.0, StorageType.REAL)
-    return exp.Case().when(exp.EQ(this=column.copy(), expression=zero), zero.copy()).else_(column)
 
 
 def _text(column: exp.Expression) -> exp.Expression:

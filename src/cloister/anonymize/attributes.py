@@ -121,7 +121,8 @@ def _from_hierarchy(column: Column, hierarchy: Hierarchy, values: Sequence[Any])
     except HierarchyError:
         raise HierarchyError(
             f'The hierarchy of "{column.name}" misses values that occur in the data.',
-            fix=f'list them with schema["{column.name}"].hierarchy.uncovered(values), then add them to the hierarchy.',
+            fix="add them to the hierarchy (hierarchy.uncovered(values) lists them); where they mean nothing, like "
+            '"?", declare them as missing when the table is opened: missing=["?"], or --missing "?".',
         ) from None
     has_missing = bool((raw < 0).any())
     order = _leaf_order(column, hierarchy)

@@ -48,6 +48,24 @@ def find_pitfalls(release: Release) -> tuple[Pitfall, ...]:
     return tuple(found for look in _LOOKS for found in look(release))
 
 
+def silence(names: Sequence[str]) -> str:
+    """Return the sentence about columns that say nothing any more; empty if there are none."""
+    if not names:
+        return ""
+    return f"{_list(tuple(names))} {_verb(names, 'says', 'say')} nothing any more: every released row shows *."
+
+
+def _silent(release: Release) -> Iterator[Pitfall]:
+    names = release.silent_columns
+    if names:
+        yield Pitfall(
+            "silent_columns",
+            silence(names),
+            "Leave the algorithm to the library, allow some rows to be left out, give hierarchies more levels, "
+            "or release fewer columns.",
+        )
+
+
 def _unmodelled(release: Release) -> Iterator[Pitfall]:
     covered = {check.attribute for check in release.checks}
     names = [name for name in release.roles.sensitive if name not in covered]
@@ -267,6 +285,7 @@ def _minimality(release: Release) -> Iterator[Pitfall]:
 
 
 _LOOKS: tuple[Callable[[Release], Iterator[Pitfall]], ...] = (
+    _silent,
     _unmodelled,
     _insensitive,
     _free_text,

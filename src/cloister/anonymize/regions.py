@@ -107,18 +107,10 @@ class Regions:
             losses = attribute.leaf_losses
             return losses[self.levels[:, place], self.codes(place)[self._lines[1]]]
         if attribute.is_ordered:
-            return self._interval_loss(attribute, self.codes(place))
+            codes, starts = self.codes(place), self._lines[1]
+            return interval_losses(attribute, np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts))
         distinct = self._distinct(place)
         return (distinct - 1) / max(len(attribute.leaves) - 1, 1)
-
-    def _interval_loss(self, attribute: Attribute, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        starts, last = self._lines[1], len(attribute.leaves) - 1
-        low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
-        positions = attribute.positions if attribute.positions is not None else np.zeros(last + 1)
-        width = (positions[high] - positions[low]) / (attribute.span or 1.0)
-        if not attribute.has_missing:
-            return np.asarray(width)
-        return np.where(high < last, width, np.where(low == last, 0.0, 1.0))
 
     def _distinct(self, place: int) -> Counts:
         size = len(self.partition.cells.attributes[place].leaves)
@@ -210,6 +202,16 @@ class Regions:
 
         codes, (_, starts, counts) = self.codes(place), self._lines
         return class_centers(attribute, codes, counts, starts)
+
+
+def interval_losses(attribute: Attribute, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the LM loss of ranges of leaf codes of an ordered attribute; one with a missing value tells nothing."""
+    last = len(attribute.leaves) - 1
+    positions = attribute.positions if attribute.positions is not None else np.zeros(last + 1)
+    width = (positions[high] - positions[low]) / (attribute.span or 1.0)
+    if not attribute.has_missing:
+        return np.asarray(width)
+    return np.where(high < last, width, np.where(low == last, 0.0, 1.0))
 
 
 def interval_label(attribute: Attribute, low: int, high: int) -> str | None:

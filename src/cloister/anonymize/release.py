@@ -9,14 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from cloister.anonymize.models import Check, Classes, classes_of, settings_of
 from cloister.anonymize.models.settings import plain
 from cloister.anonymize.operations.recipe import Recipe
 from cloister.anonymize.partition import Partition
-from cloister.anonymize.pitfalls import Pitfall, find_pitfalls
+from cloister.anonymize.pitfalls import Pitfall, find_pitfalls, silence
 from cloister.anonymize.regions import Regions
 from cloister.anonymize.roles import Roles
 from cloister.core.result import Result
+from cloister.crypto.certificates import certify
+from cloister.crypto.release_kinds import ANONYMIZED
 from cloister.data.table import Table
 from cloister.errors import DataError
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from cloister.anonymize.assessment import Assessment
     from cloister.anonymize.risk.measuring import Risk
     from cloister.anonymize.utility.losses import Losses
+    from cloister.crypto.signatures import SigningKey
     from cloister.plotting import Figure
     from cloister.report import Report
 
@@ -39,6 +44,7 @@ class Release(Result):
         regions: the classes, and what each shows.
         checks: the models that every class satisfies.
         algorithm: how the classes were found.
+        choice: why that way, and what others would lose; empty where the caller named the algorithm.
         suppression_limit: the share of rows that could have been left out.
         loss_name: the loss that was minimized.
         options: what else the algorithm was told.
@@ -61,6 +67,7 @@ class Release(Result):
     weights: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    choice: str = ""
 
     @property
     def partition(self) -> Partition:
@@ -116,6 +123,14 @@ class Release(Result):
         return dict(zip(names, map(float, self.regions.attribute_losses()), strict=True))
 
     @property
+    def silent_columns(self) -> tuple[str, ...]:
+        """Return the quasi-identifiers that say nothing any more: every released row shows ``*``."""
+        says_nothing = np.atleast_1d((self.regions.losses >= 1).all(axis=0))
+        return tuple(
+            name for name, is_silent in zip(self.partition.cells.names, says_nothing, strict=True) if is_silent
+        )
+
+    @property
     def original_with_roles(self) -> Table:
         """Return the original under the roles that the release was made with."""
         return self.original.with_schema(self.roles.schema)
@@ -136,7 +151,8 @@ class Release(Result):
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
         warnings = tuple(("mind", str(pitfall)) for pitfall in self.pitfalls)
-        return (("release", str(self)), *self.assessment.summary(), *warnings)
+        chosen = (("choice", self.choice),) if self.choice else ()
+        return (("release", str(self)), *chosen, *self.assessment.summary(), *warnings)
 
     @property
     def suppressed(self) -> int:
@@ -147,14 +163,17 @@ class Release(Result):
         return f"Release({self})"
 
     def __str__(self) -> str:
+        silent = silence(self.silent_columns)
         return (
-            f"{self.partition.size:,} classes, loss {self.ncp:.4f}, "
+            f"{silent}{' ' if silent else ''}{self.partition.size:,} classes, loss {self.ncp:.4f}, "
             f"{self.suppressed / self.partition.cells.total:.2%} of the rows suppressed; {self.guarantee.brief()}"
         )
 
     def _fields(self) -> dict[str, Any]:
         return {
             "algorithm": self.algorithm,
+            "choice": self.choice,
+            "silent_columns": list(self.silent_columns),
             "values": str(self.regions.values),
             "suppression_limit": str(self.suppression_limit),
             "suppressed": self.suppressed,
@@ -194,6 +213,18 @@ class Release(Result):
         """
         self.table.store(name)
 
-    def write(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the protected table as CSV or Parquet, by the ending of the path; whole or not at all."""
+    def write(self, path: str | Path, *, overwrite: bool = False, signing_key: SigningKey | None = None) -> None:
+        """Write the protected table as CSV or Parquet, by the ending of the path; whole or not at all.
+
+        With a signing key a certificate is written beside it: the promise, the settings, and the digest of the file.
+        """
         self.table.write(path, overwrite=overwrite)
+        if signing_key is not None:
+            certify(
+                [path],
+                kind=ANONYMIZED,
+                guarantee=self.guarantee,
+                recipe=self.settings,
+                key=signing_key,
+                overwrite=overwrite,
+            )

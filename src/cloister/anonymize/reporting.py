@@ -15,6 +15,7 @@ import numpy as np
 from cloister.anonymize.algorithms.catalog import ALGORITHMS
 from cloister.anonymize.assessing import assess
 from cloister.anonymize.assessment import Assessment, percent
+from cloister.anonymize.pitfalls import silence
 from cloister.anonymize.regions import Values
 from cloister.anonymize.report_words import facts_in_words, glossary, model_name
 from cloister.core.guarantees import Guarantee
@@ -111,11 +112,14 @@ def report_of_risk(found: Assessment, *, title: str = "Risk of a table") -> Repo
 
 def _summary(release: Release, before: Assessment, after: Assessment) -> str:
     was, now = before.risk.reidentification, after.risk.reidentification
+    silent = silence(release.silent_columns)
     return (
+        f"{escaped(silent)}{' ' if silent else ''}"
         f"{int(release.classes.rows.sum()):,} rows are released in {now.classes:,} classes of rows that look alike. "
         f"Somebody who knows a person's {escaped(_listed(release.roles.quasi))} could pick that person's row out "
         f"with a probability of at most **{percent(now.prosecutor_max)}**; in the original table it was "
         f"{percent(was.prosecutor_max)}, and {percent(was.unique_share)} of its {before.risk.units} were unique."
+        f"{' ' if release.choice else ''}{escaped(release.choice)}"
     )
 
 
@@ -127,9 +131,12 @@ def _verdict(release: Release) -> Verdict:
     text = f"{models} for every one of {release.partition.size:,} classes"
     covered = {check.attribute for check in release.checks}
     bare = [name for name in release.roles.sensitive if name not in covered]
-    if not bare:
-        return Verdict(text, Status.GOOD)
-    return Verdict(f"{text}, but none protects {_listed(bare)}", Status.ATTENTION)
+    silent = release.silent_columns
+    if bare:
+        text += f", but none protects {_listed(bare)}"
+    if silent:
+        text = f"{_listed(silent)} {'says' if len(silent) == 1 else 'say'} nothing any more. {text}"
+    return Verdict(text, Status.ATTENTION if bare or silent else Status.GOOD)
 
 
 def _figures(release: Release, before: Assessment, after: Assessment) -> list[KeyFigure]:
@@ -366,7 +373,8 @@ def _reproduce(release: Release) -> Section:
 
 
 def _details(release: Release) -> list[tuple[str, str]]:
-    return [("Algorithm", release.algorithm), *facts_in_words(release.facts)]
+    chosen = [("Choice", release.choice)] if release.choice else []
+    return [("Algorithm", release.algorithm), *chosen, *facts_in_words(release.facts)]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -221,7 +221,7 @@ def _check_attribute(name: str | None, roles: Roles) -> None:
     if name in roles.quasi:
         raise SchemaError(
             f'"{name}" is a quasi-identifier, so it cannot be the sensitive column of a model.',
-            fix=f'decide: schema.with_role("{name}", "sensitive"), or drop the model.',
+            fix=f'give "{name}" the role sensitive in the schema, or leave the model out.',
         )
     if name not in roles.sensitive:
         raise SchemaError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloister.cli.certificates import certifying, say_certified, signing_key_of
 from cloister.cli.commands import command
 from cloister.cli.output import Output
 from cloister.cli.reading import reading
@@ -17,6 +18,7 @@ from cloister.errors import ParameterError
 if TYPE_CHECKING:
     from cloister.anonymize import AnatomyRelease, Release
     from cloister.core.guarantees import Guarantee
+    from cloister.crypto.signatures import SigningKey
     from cloister.data.table import Table
 
 _EXAMPLE = (
@@ -46,7 +48,7 @@ def _option(*names: str, metavar: str, text: str, **settings: Any) -> Callable[.
 @_option(
     "--algorithm",
     metavar="NAME",
-    text="optimal, mondrian, top_down, clustering, mdav or anatomy; by default what fits the schema.",
+    text="optimal, mondrian, top_down, clustering, mdav or anatomy; by default the one that loses least.",
 )
 @_option("--values", metavar="KIND", text="How classes are shown: hierarchy, sets or centers.")
 @_option(
@@ -62,6 +64,7 @@ def _option(*names: str, metavar: str, text: str, **settings: Any) -> Callable[.
 @_option("--from-recipe", metavar="FILE", text="Take everything from a recipe instead of the options above.")
 @_option("--frontier", metavar="FILE", text="Draw what each k would cost (.svg, .png, .html), and write no table.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
+@certifying
 @reading
 def anonymize(output: Output, **options: Any) -> None:  # click's options
     """Make a protected copy of a table in which nobody can be singled out by the columns that others may know.
@@ -77,21 +80,26 @@ def anonymize(output: Output, **options: Any) -> None:  # click's options
         return
     from cloister.anonymize import AnatomyRelease
 
+    key = signing_key_of(options, targets=[options["target"]], inputs=_inputs(options))
     with output.progress("Protecting the table") as tell:
         release = _release(options, tell)
     if isinstance(release, AnatomyRelease):
-        _finish_two_tables(output, release, options)
+        _finish_two_tables(output, release, options, key)
         return
     with output.progress("Writing"):
-        _write(release, options)
+        _write(release, options, key)
     output.document(
         {**release.to_dict(), "output": options["target"], "report": options["report"], "recipe": options["recipe"]}
     )
-    _show(output, release, options)
+    _show(output, release, options, key)
+
+
+def _inputs(options: dict[str, Any]) -> tuple[str | None, ...]:
+    return options["data"], options["schema"], options["from_recipe"]
 
 
 def _check(options: dict[str, Any]) -> None:
-    inputs = (options["data"], options["schema"], options["from_recipe"])
+    inputs = _inputs(options)
     for name, endings in (("target", _TABLES), ("recipe", (".yaml", ".yml")), ("frontier", _PICTURES)):
         check_target(options[name], inputs=inputs, force=options["force"], endings=endings)
     check_target(options["report"], inputs=inputs, force=options["force"])
@@ -183,17 +191,24 @@ def _sensitive(options: dict[str, Any], table: Table) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _write(release: Release, options: dict[str, Any]) -> None:
-    release.write(options["target"], overwrite=options["force"])
+def _write(release: Release, options: dict[str, Any], key: SigningKey | None) -> None:
+    release.write(options["target"], overwrite=options["force"], signing_key=key)
     if options["recipe"] is not None:
         release.recipe.write(options["recipe"], overwrite=options["force"])
     if options["report"] is not None:
         release.report(options["report"], title=f"Release of {Path(options['data']).name}")
 
 
-def _show(output: Output, release: Release, options: dict[str, Any]) -> None:
+def _show(output: Output, release: Release, options: dict[str, Any], key: SigningKey | None) -> None:
+    from cloister.anonymize.pitfalls import silence
+
     after = release.risk.reidentification
+    if release.silent_columns:
+        output.say(f"{silence(release.silent_columns)}\n")
     output.say(f"The protected table is in {options['target']}.")
+    say_certified(output, options["target"], key)
+    if release.choice:
+        output.say(f"\n{release.choice}")
     output.say(f"\n{release.guarantee.explain()}")
     output.heading("What it gives away, and what was lost")
     rows = [
@@ -210,12 +225,15 @@ def _show(output: Output, release: Release, options: dict[str, Any]) -> None:
         output.say(f"\nThe report is in {options['report']}.")
 
 
-def _finish_two_tables(output: Output, release: AnatomyRelease, options: dict[str, Any]) -> None:
-    places = [str(place) for place in release.write(options["target"], overwrite=options["force"])]
+def _finish_two_tables(
+    output: Output, release: AnatomyRelease, options: dict[str, Any], key: SigningKey | None
+) -> None:
+    places = [str(place) for place in release.write(options["target"], overwrite=options["force"], signing_key=key)]
     if options["report"] is not None:
         release.report(options["report"], title=f"Release of {Path(options['data']).name} in two tables")
     output.document({**release.to_dict(), "output": places, "report": options["report"], "recipe": None})
     output.say(f"The protected tables are in {' and '.join(places)}.")
+    say_certified(output, places[0], key)
     output.say(f"\n{release.guarantee.explain()}")
 
 

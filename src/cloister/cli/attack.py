@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from cloister.cli.attack_files import checked_report, common, names, open_all, show
+from cloister.cli.certificates import read_certificate
 from cloister.cli.commands import HelpfulGroup, command
 from cloister.cli.output import Output
-from cloister.errors import SchemaError
+from cloister.crypto.release_kinds import ANONYMIZED, SYNTHETIC, TWO_TABLES
+from cloister.errors import ParameterError, SchemaError
 
 _HELP = """Attack what you are about to publish, before somebody else does.
 
@@ -34,6 +36,7 @@ def _attack(
     output: Output,
     run: Callable[[dict[str, Any]], Any],
     files: dict[str, str | None],
+    kind: str,
     *,
     schema: str | None,
     report: str | None,
@@ -41,10 +44,16 @@ def _attack(
     **how: Any,
 ) -> None:
     checked_report(report, {**files, "schema": schema}, force=force)
-    tables = open_all(files, schema=schema, **how)
+    certificate = read_certificate(files.get("release") or files.get("quasi"))
+    if certificate is not None and certificate.kind != kind:
+        raise ParameterError(
+            f"By its certificate this is a release of another kind: {certificate.kind}.",
+            fix='use an attack on that kind, as "cloister attack --help" lists them, or cloister gate.',
+        )
+    tables = open_all(files, schema=schema, is_synthetic=kind == SYNTHETIC, **how)
     with output.progress("Attacking"):
         result = run(tables)
-    show(output, result, report=report)
+    show(output, result, report=report, certificate=certificate)
 
 
 def _known(quasi: str | None, schema: str | None) -> list[str]:
@@ -95,7 +104,7 @@ def linkage(output: Output, *, release: str, original: str, kind: str, quasi: st
         return link(tables["release"], tables["original"], kind=kind, quasi_identifiers=known)
 
     known = _known(quasi, others["schema"])
-    _attack(output, run, {"release": release, "original": original}, **others)
+    _attack(output, run, {"release": release, "original": original}, ANONYMIZED, **others)
 
 
 def _inside_classes(name: str, doc: str) -> None:
@@ -120,7 +129,7 @@ def _inside_classes(name: str, doc: str) -> None:
             )
 
         known, wanted = _known(quasi, others["schema"]), _wanted(sensitive, others["schema"])
-        _attack(output, run, {"release": release, "original": original}, **others)
+        _attack(output, run, {"release": release, "original": original}, ANONYMIZED, **others)
 
     attack.help = doc
 
@@ -157,7 +166,7 @@ def anatomy_em(output: Output, *, quasi: str, sensitive: str, truth: str, method
     def run(tables: dict[str, Any]) -> Any:
         return learn((tables["quasi"], tables["sensitive"]), truth=tables["truth"], method=method)
 
-    _attack(output, run, {"quasi": quasi, "sensitive": sensitive, "truth": truth}, **others)
+    _attack(output, run, {"quasi": quasi, "sensitive": sensitive, "truth": truth}, TWO_TABLES, **others)
 
 
 def _synthetic(name: str, function_name: str, doc: str, *, needs_secret: bool = False) -> None:
@@ -178,7 +187,7 @@ def _synthetic(name: str, function_name: str, doc: str, *, needs_secret: bool = 
         def run(tables: dict[str, Any]) -> Any:
             return function(tables["original"], tables["release"], control=tables.get("control"), **further)
 
-        _attack(output, run, {"release": release, "original": original, "control": control}, **others)
+        _attack(output, run, {"release": release, "original": original, "control": control}, SYNTHETIC, **others)
 
     if needs_secret:
         attack = click.option("--secret", metavar="COLUMN", required=True, help="What the attacker wants to know.")(

@@ -13,6 +13,7 @@ from cloister.cli.targets import check_target
 
 if TYPE_CHECKING:
     from cloister.attacks import AttackResult
+    from cloister.crypto.certificates import Certificate
     from cloister.data.table import Table
 
 __all__ = ["checked_report", "common", "names", "open_all", "show"]
@@ -30,19 +31,34 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def open_all(
-    files: dict[str, str | None], *, schema: str | None, encoding: str | None, missing: Any
+    files: dict[str, str | None],
+    *,
+    schema: str | None,
+    encoding: str | None,
+    missing: Any,
+    is_synthetic: bool = False,
 ) -> dict[str, Table]:
-    """Return the tables of the files that are named; the original and the control get the schema."""
+    """Return the tables of the files that are named; the original and the control get the schema.
+
+    So do made-up rows, which are stored as real ones are; labels of protected rows are stored otherwise.
+    """
     from cloister.data.schema import Schema
     from cloister.data.sources import open_table
 
     described = None if schema is None else Schema.read(schema)
     how: dict[str, Any] = {"encoding": encoding, "missing": missing}
-    return {
+    given = {name: path for name, path in files.items() if path is not None}
+    tables = {
         name: open_table(path, schema=described if name in {"original", "control"} else None, **how)
-        for name, path in files.items()
-        if path is not None
+        for name, path in given.items()
     }
+    if is_synthetic and described is not None:
+        shown = tables["release"].columns
+        for name in [name for name in described if name not in shown]:
+            described = described.without(name)
+        if all(name in described for name in shown):
+            tables["release"] = open_table(given["release"], schema=described, **how)
+    return tables
 
 
 def names(text: str | None) -> list[str] | None:
@@ -50,12 +66,13 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def show(output: Output, result: AttackResult, *, report: str | None) -> None:
-    """Print what an attack found, and write its report."""
+def show(output: Output, result: AttackResult, *, report: str | None, certificate: Certificate | None = None) -> None:
+    """Print what an attack found, and write its report; of a certified file, whose word its kind is."""
     if report is not None:
         result.report(report)
     output.document({**result.to_dict(), "report": report})
-    output.table(["", ""], [list(row) for row in result.summary()])
+    certified = [] if certificate is None else [["certificate", certificate.explain()]]
+    output.table(["", ""], certified + [list(row) for row in result.summary()])
     if report is not None:
         output.say(f"\nThe report is in {report}.")
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 @command("demo", example="cloister demo --port 8080")
-@click.option("--port", type=int, default=8080, show_default=True, metavar="NUMBER", help="Where to listen.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, metavar="NUMBER", help="Where to listen."
+)
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option(
     "--folder",
@@ -38,7 +40,9 @@ def demo(output: Output, *, port: int, no_browser: bool, folder: Path | None) ->
         from cloister.hub.settings import read_settings
 
         place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cloister-demo-")))
-        settings = read_settings(environment={}, folder=place, port=port, demo=True, log_level="warning")
+        settings = read_settings(
+            environment={}, folder=place, port=port, demo=True, owner_second_factor=False, log_level="warning"
+        )
         bound_socket(settings).close()
         opened = open_hub(settings)
         try:

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloister.cli.attack_files import checked_report, common, names, open_all
+from cloister.cli.certificates import read_certificate
 from cloister.cli.commands import command
 from cloister.cli.output import Output
+from cloister.crypto.release_kinds import ANONYMIZED, SYNTHETIC, TWO_TABLES
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
     from cloister.core.guarantees import Guarantee
+    from cloister.crypto.certificates import Certificate
 
 _EXAMPLE = "cloister gate protected.csv --original visits.csv --schema visits.schema.yaml --report gate.html"
-_KINDS = {"anonymized": "anonymized table", "anatomy": "two tables", "synthetic": "synthetic table"}
+_KINDS = {"anonymized": ANONYMIZED, "anatomy": TWO_TABLES, "synthetic": SYNTHETIC}
 
 
 @command("gate", example=_EXAMPLE)
@@ -27,9 +30,7 @@ _KINDS = {"anonymized": "anonymized table", "anatomy": "two tables", "synthetic"
 @click.option(
     "--kind",
     type=click.Choice(list(_KINDS)),
-    default="anonymized",
-    show_default=True,
-    help="How the release was made.",
+    help="How the release was made; by default as its certificate says.",
 )
 @click.option("--quasi", metavar="COLUMNS", help="What attackers may know, with commas; by default by the schema.")
 @click.option(
@@ -46,7 +47,7 @@ def gate(
     original: str,
     control: str | None,
     sensitive_table: str | None,
-    kind: str,
+    kind: str | None,
     quasi: str | None,
     sensitive: str | None,
     epsilon: str | None,
@@ -61,21 +62,28 @@ def gate(
 
     RELEASE is the file that is about to be published. The gate runs on this machine and compares it with the original,
     so what it prints is for the custodian. It ends with code 1 if something speaks against publishing.
+
+    What cloister synth and cloister anonymize write has a certificate beside it, which says how it was made and what is
+    promised. Of other files, say it with --kind and --epsilon.
     """
     from cloister.attacks import GatePolicy, gate as try_to_break
 
+    certificate = read_certificate(release)
+    kind = _kind(kind, certificate, output)
+    if kind == "anatomy" and certificate is not None and sensitive_table is None:
+        sensitive_table = _second(release, certificate)
     files = {"release": release, "original": original, "control": control, "second": sensitive_table}
     checked_report(report, {**files, "schema": schema}, force=force)
     if (kind == "anatomy") != (sensitive_table is not None):
         raise ParameterError(
             "A release in two tables needs both of them.", fix="give --kind anatomy together with --sensitive-table."
         )
-    _check_promise(kind, epsilon=epsilon, delta=delta, control=control)
+    _check_promise(kind, epsilon=epsilon, delta=delta, control=control, is_certified=certificate is not None)
     if kind == "anonymized" and schema is None and quasi is None:
         raise ParameterError("Nothing says which columns attackers may know.", fix="give --schema, or --quasi age,zip.")
     policy = GatePolicy.from_dict(_limits(limit))
     promise = None if epsilon is None else _promised(epsilon, delta or "0")
-    tables = open_all(files, schema=schema, **how)
+    tables = open_all(files, schema=schema, is_synthetic=kind == "synthetic", **how)
     published: Any = tables["release"]
     if sensitive_table is not None:
         published = (published, tables["second"])
@@ -88,6 +96,7 @@ def gate(
             quasi_identifiers=names(quasi),
             sensitive=names(sensitive),
             guarantee=promise,
+            certificate=certificate,
             policy=policy,
             progress=told,
         )
@@ -101,8 +110,47 @@ def gate(
     return 0 if found.publish else 1
 
 
-def _check_promise(kind: str, *, epsilon: str | None, delta: str | None, control: str | None) -> None:
-    """Refuse options that say something about synthetic tables only."""
+def _kind(given: str | None, certificate: Certificate | None, output: Output) -> str:
+    """Return how the release was made, as the option or the certificate says; a person at a terminal is asked."""
+    if certificate is not None:
+        certified = next(name for name, kind in _KINDS.items() if kind == certificate.kind)
+        if given not in (None, certified):
+            raise ParameterError(
+                f"The certificate of the file says that it was made otherwise: {certified}.",
+                fix=f"drop --kind {given}; or delete the certificate if it is wrong.",
+            )
+        return certified
+    if given is not None:
+        return given
+    if output.is_interactive:
+        asked: str = click.prompt("How was the release made?", type=click.Choice(list(_KINDS)))
+        return asked
+    raise ParameterError(
+        "Nothing says how the release was made: there is no certificate beside it.",
+        fix="add --kind anonymized, --kind synthetic or --kind anatomy; what cloister synth and cloister anonymize "
+        "write has a certificate that says it.",
+    )
+
+
+def _second(release: str, certificate: Certificate) -> str:
+    """Return the second table of a release in two, which lies beside the first and is as it was certified."""
+    found = Path(release).with_name(certificate.files[-1][0])
+    if not found.is_file():
+        raise ParameterError(
+            f'The second table, "{found.name}", is not beside the first.', fix="give it with --sensitive-table."
+        )
+    certificate.check(found)
+    return str(found)
+
+
+def _check_promise(
+    kind: str, *, epsilon: str | None, delta: str | None, control: str | None, is_certified: bool
+) -> None:
+    """Refuse options that say something about synthetic tables only, or that the certificate says already."""
+    if is_certified and epsilon is not None:
+        raise ParameterError(
+            "The certificate says what is promised.", fix="drop --epsilon; or delete the certificate if it is wrong."
+        )
     given = {"--epsilon": epsilon, "--delta": delta, "--control": control}
     named = next((name for name, value in given.items() if value is not None), None)
     if kind != "synthetic" and named is not None:

@@ -22,7 +22,7 @@ _PACKAGES = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "jinja2", "argon2", 
 @click.option("--folder", type=click.Path(path_type=Path), help="Where data, database and key are kept.")
 @click.option("--database", metavar="URL", help="postgresql://user@host/database; by default SQLite in the folder.")
 @click.option("--host", metavar="ADDRESS", help="Where to listen; by default on this machine only.")
-@click.option("--port", type=int, metavar="NUMBER", help="Where to listen; by default 8080.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="NUMBER", help="Where to listen; by default 8080.")
 @click.option("--workers", type=int, metavar="NUMBER", help="How many processes run jobs; by default 2.")
 def serve(
     output: Output,

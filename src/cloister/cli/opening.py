@@ -90,6 +90,15 @@ def open_confirmed(data: str, schema_file: str, *, encoding: str | None, missing
     return open_table(data, schema=schema, encoding=encoding, missing=missing)
 
 
+def check_column(table: Table, target: str | None) -> None:
+    """Raise where --target names no column of the table."""
+    if target is not None and target not in table.columns:
+        raise ParameterError(
+            f'The table has no column "{target}".{did_you_mean(target, table.columns)}',
+            fix=f"give --target one of {', '.join(table.columns)}.",
+        )
+
+
 def find_ledger(payer: Payer) -> Ledger | None:
     """Return the ledger, or nothing where one would have to be made."""
     from cloister.accounting.ledger import open_ledger

@@ -28,6 +28,11 @@ class Output:
 
     as_json: bool = False
 
+    @property
+    def is_interactive(self) -> bool:
+        """Return whether a person sits at a terminal and can be asked."""
+        return not self.as_json and sys.stdin.isatty() and _on_terminal()
+
     def document(self, values: Mapping[str, Any]) -> None:
         """Print the answer for a program."""
         if self.as_json:

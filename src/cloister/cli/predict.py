@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloister.cli.commands import command
+from cloister.cli.opening import check_column
 from cloister.cli.output import Output
 from cloister.cli.reading import reading
 from cloister.cli.targets import check_target
@@ -69,6 +70,7 @@ def evaluate(output: Output, **options: Any) -> None:  # click's options
     from cloister.learn.evaluation import evaluate as measure
 
     with output.progress("Evaluating"):
+        check_column(table, options["target"])
         found = measure(model, table, options["target"])
     output.document({**found.to_dict(), "model": options["model"], "target": options["target"]})
     output.say(f"{str(found).capitalize()}.")

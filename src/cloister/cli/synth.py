@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloister.cli.certificates import certifying, say_certified, signing_key_of
 from cloister.cli.commands import HelpfulGroup, command
 from cloister.cli.opening import find_ledger, is_new_account, open_book, open_confirmed
 from cloister.cli.output import Output, amount
@@ -92,6 +93,7 @@ def _option(*names: str, metavar: str, text: str, **settings: Any) -> Callable[.
 @_option("--card", metavar="FILE", text="What may be handed out with the rows: .html, .md or .json.")
 @_option("--model", metavar="FILE", text="Keep the model, for more rows: .cloister or .json.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
+@certifying
 @reading
 def fit(output: Output, **options: Any) -> None:  # click's options
     """Measure a table with noise, and write made-up rows that are drawn from the measurements.
@@ -112,6 +114,7 @@ def fit(output: Output, **options: Any) -> None:  # click's options
     if asked.preview:
         _show_preview(output, asked, forecast)
         return
+    key = signing_key_of(options, targets=[str(asked.target)], inputs=[asked.data, asked.schema, asked.constraints])
     with nullcontext() if asked.ledger is None else open_book(asked.payer) as book:
         left = None if book is None else _account(output, asked, book, forecast)
         _say_price(output, asked, forecast, left)
@@ -123,7 +126,10 @@ def fit(output: Output, **options: Any) -> None:  # click's options
     with output.progress("Writing"):
         made = synthesizer.sample(asked.rows)
         _write(asked, synthesizer, table, made)
+        if key is not None:
+            synthesizer.certify(str(asked.target), signing_key=key, overwrite=asked.force)
     _show(output, asked, synthesizer, made, remaining)
+    say_certified(output, str(asked.target), key)
 
 
 @command("sample", example=_SAMPLE, group=synth)
@@ -138,6 +144,7 @@ def fit(output: Output, **options: Any) -> None:  # click's options
 @_option("-o", "--output", "target", metavar="FILE", text="Where to write: .csv or .parquet.", required=True)
 @_option("--card", metavar="FILE", text="What may be handed out with the rows: .html, .md or .json.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
+@certifying
 def sample(output: Output, **options: Any) -> None:  # click's options
     """Draw rows from a saved model. It costs nothing, as often as wanted.
 
@@ -145,6 +152,7 @@ def sample(output: Output, **options: Any) -> None:  # click's options
     """
     for name, endings in (("target", {"endings": _TABLES}), ("card", {})):
         check_target(options[name], inputs=[options["model"]], force=options["force"], **endings)
+    key = signing_key_of(options, targets=[options["target"]], inputs=[options["model"]])
     from cloister.synth.condition_texts import read_conditions
     from cloister.synth.saving import load
 
@@ -153,12 +161,15 @@ def sample(output: Output, **options: Any) -> None:  # click's options
         conditions = read_conditions(options["where"], model.fitted_facts.domain)
         made = model.sample(options["rows"], conditions=conditions, random_state=options["seed"])
         made.write(options["target"], overwrite=options["force"])
+        if key is not None:
+            model.certify(options["target"], signing_key=key, conditions=options["where"], overwrite=options["force"])
         if options["card"] is not None:
             model.report(options["card"])
     document = {"schema": "cloister.synthetic_rows/1", "model": options["model"], "output": options["target"]}
     document |= {"rows": made.count(), "columns": list(made.columns), "guarantee": model.guarantee_.to_dict()}
     output.document(document)
     output.say(f"{made.count():,} made-up rows are in {options['target']}. The model: {model.guarantee_.brief()}.")
+    say_certified(output, options["target"], key)
 
 
 def _account(output: Output, asked: Asked, book: Any, forecast: Preview) -> Budget:

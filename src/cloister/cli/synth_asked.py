@@ -49,6 +49,8 @@ class Asked:
     card: str | None
     model: str | None
     force: bool
+    signing_key: str | None
+    no_certificate: bool
     encoding: str | None
     missing: tuple[str, ...]
 

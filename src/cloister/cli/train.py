@@ -13,6 +13,7 @@ import click
 from cloister.cli.commands import command
 from cloister.cli.opening import (
     Payer,
+    check_column,
     find_ledger,
     is_new_account,
     open_book,
@@ -127,6 +128,7 @@ def train(output: Output, **options: Any) -> None:  # click's options
     estimator = _estimator(asked)
     with output.progress("Opening the table"):
         table = open_confirmed(asked.data, asked.schema, encoding=asked.encoding, missing=asked.missing)
+    check_column(table, asked.target)
     _protect(estimator, asked, table)
     forecast = estimator.preview(table, asked.target)
     if asked.preview:
@@ -199,9 +201,12 @@ def _account(output: Output, asked: _Asked, book: Any, forecast: Preview) -> Bud
 
 def _say_price(output: Output, forecast: Preview, left: Budget | None) -> None:
     output.say(f"This costs {forecast.guarantee.brief()}.")
-    output.table(["step"], [[step.label] for step in forecast.steps])
+    if forecast.steps:
+        output.say(f"Noise is added to: {', '.join(step.label for step in forecast.steps)}.")
     if forecast.outlook is not None:
-        output.say(f"What to expect: {forecast.outlook.explain()}.")
+        output.say(
+            f"What to expect: {forecast.outlook.explain()}. With that few rows or fewer, expect no more than a guess."
+        )
     if left is None:
         output.say("Nothing remembers what was spent: add --ledger to keep count of several releases.")
     else:
@@ -220,6 +225,8 @@ def _show_preview(output: Output, asked: _Asked, forecast: Preview) -> None:
     document = {"model": asked.model, "dataset": asked.dataset, "remaining": None if left is None else left.to_dict()}
     output.document({**forecast.to_dict(), **document})
     _say_price(output, forecast, left)
+    if forecast.problem is not None:
+        output.say(forecast.problem)
     output.say("Nothing was spent.")
 
 

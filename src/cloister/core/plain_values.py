@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.errors import ModelError
+from cloister.errors import ModelError, a_or_an
 
 __all__ = ["LARGEST", "from_json", "to_json"]
 
@@ -43,7 +43,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, Fraction):
         return {"fraction": f"{value.numerator}/{value.denominator}"}
     if not isinstance(value, float):
-        raise _unsaved(f"holds a {type(value).__name__}")
+        raise _unsaved(f"holds {a_or_an(type(value).__name__)}")
     return _finite(value)
 
 

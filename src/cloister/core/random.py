@@ -1,7 +1,8 @@
 """The one door to randomness.
 
-`SystemRandomSource` is an AES-256-CTR stream keyed from the operating system. It takes a new key after 2**32 bytes,
-in every forked child and in every thread, so that no two processes or threads ever share a stream.
+`SystemRandomSource` asks the operating system at every call, and keeps nothing between calls: a large call is the
+AES-256-CTR stream of a key of its own. So there is no state that forked children, threads, or copies of a process or
+machine that was saved and restored could share. What is left is what the operating system itself repeats.
 `SeededRandomSource` repeats itself: for tests only. `random_source` turns the ``random_state`` of a public function
 into a source: None is the operating system, an integer is seeded, warns, and taints the guarantee.
 """
@@ -10,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 import warnings
 from collections.abc import Iterable
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -53,21 +53,22 @@ _SPARE = 15
 """How much room beyond its output the cipher asks for: its block size less one."""
 
 
+_DIRECT = 2048
+"""Up to how many bytes the operating system gives faster than it takes to set up a cipher."""
+
+
 class _Stream:
     """The key stream of AES-256 in counter mode."""
 
     def __init__(self, key: bytes) -> None:
         self._encryptor: CipherContext = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-        self.used = 0
 
     def take(self, count: int) -> bytes:
-        self.used += count
         return self._encryptor.update(bytes(count))
 
     def words(self, count: int) -> Words:
         """Return the next ``8 * count`` bytes as words, without a copy."""
         size = 8 * count
-        self.used += size
         drawn = np.empty(size + _SPARE, dtype=np.uint8)
         room = drawn.data
         for start in range(0, size, len(_ZEROS)):
@@ -75,25 +76,8 @@ class _Stream:
         return drawn[:size].view("<u8")
 
 
-_forks = 0
-"""How often this process is the child of a fork: a number of a process can come again, this does not."""
-
-
-def _count_fork() -> None:
-    global _forks  # noqa: PLW0603  # a fork concerns the whole process
-    _forks += 1
-
-
-getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_count_fork)
-
-
 class SystemRandomSource:
-    """Unpredictable randomness from the operating system, expanded with AES-256-CTR."""
-
-    _REKEY_AFTER = 2**32
-
-    def __init__(self) -> None:
-        self._local = threading.local()
+    """Unpredictable randomness from the operating system, expanded with AES-256-CTR where much is asked for."""
 
     @property
     def is_secure(self) -> bool:
@@ -102,19 +86,13 @@ class SystemRandomSource:
 
     def random_bytes(self, count: int) -> bytes:
         """Return ``count`` uniform bytes."""
-        return self._stream().take(count)
+        return os.urandom(count) if count <= _DIRECT else _Stream(os.urandom(32)).take(count)
 
     def words(self, count: int) -> Words:
         """Return ``count`` uniform 64-bit words."""
-        return self._stream().words(count)
-
-    def _stream(self) -> _Stream:
-        stream: _Stream | None = getattr(self._local, "stream", None)
-        here = os.getpid(), _forks
-        if stream is None or stream.used >= self._REKEY_AFTER or self._local.process != here:
-            stream = self._local.stream = _Stream(os.urandom(32))
-            self._local.process = here
-        return stream
+        if 8 * count <= _DIRECT:
+            return np.frombuffer(bytearray(os.urandom(8 * count)), dtype="<u8")
+        return _Stream(os.urandom(32)).words(count)
 
 
 class SeededRandomSource:

@@ -10,9 +10,7 @@ from numbers import Integral
 import numpy as np
 
 from cloister.core import exact
-from cloister.errors import ParameterError, ParameterTypeError, PrivacyParameterWarning, did_you_mean
-
-LARGE_EPSILON = 10
+from cloister.errors import ParameterError, ParameterTypeError, PrivacyParameterWarning, a_or_an, did_you_mean
 
 
 def check_epsilon(value: object, *, allow_zero: bool = False, name: str = "epsilon") -> Fraction:
@@ -51,7 +49,18 @@ def check_non_negative(value: object, *, name: str) -> Fraction:
     """Return an exact number that is not below zero."""
     result = exact.number(value, name=name)
     if result < 0:
-        raise ParameterError(f"{name} must be at least 0.", fix=f"give a {name} that is not negative.")
+        raise ParameterError(f"{name} must be at least 0.", fix=f"give {a_or_an(name)} that is not negative.")
+    return result
+
+
+def check_between(value: object, *, name: str, lowest: float, highest: float) -> Fraction:
+    """Return an exact number between public limits, both included."""
+    result = exact.number(value, name=name)
+    if not exact.number(lowest) <= result <= exact.number(highest):
+        raise ParameterError(
+            f"{name} must be between {lowest:g} and {highest:g}.",
+            fix=f"use {name} from {lowest:g} to {highest:g}.",
+        )
     return result
 
 
@@ -59,7 +68,9 @@ def check_probability(value: object, *, name: str) -> Fraction:
     """Return an exact number in [0, 1]."""
     result = exact.number(value, name=name)
     if not 0 <= result <= 1:
-        raise ParameterError(f"{name} must be between 0 and 1.", fix=f"give {name} as a probability, such as 0.5.")
+        raise ParameterError(
+            f"{name} must be between 0 and 1.", fix=f"give {name} as a probability, such as 0.05 for 5%."
+        )
     return result
 
 

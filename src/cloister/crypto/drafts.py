@@ -8,7 +8,7 @@ from types import TracebackType
 
 from cloister.crypto.recipe import random_bytes
 
-__all__ = ["DRAFT_ENDING", "Draft"]
+__all__ = ["DRAFT_ENDING", "Draft", "move_whole"]
 
 DRAFT_ENDING = ".draft"
 """How the name of a file ends that nobody has finished."""
@@ -57,6 +57,17 @@ class Draft:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.discard()
+
+
+def move_whole(source: Path, target: Path) -> None:
+    """Move a finished file into another folder of the same disk.
+
+    Raises:
+        FileExistsError: if another file is there.
+    """
+    target.hardlink_to(source)
+    source.unlink()
+    _sync_folder(target.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -19,7 +19,7 @@ from sqlglot import exp
 from cloister.core import exact
 from cloister.data.engines.base import as_date, as_timestamp, literal
 from cloister.data.profile import StorageType
-from cloister.errors import ParameterError, ParameterTypeError
+from cloister.errors import ParameterError, ParameterTypeError, a_or_an
 
 __all__ = ["Bins", "Interval"]
 
@@ -113,7 +113,8 @@ def _edge(column: str, edge: Any, storage: StorageType) -> Any:
             )
     if not fits:
         raise ParameterTypeError(
-            f'An edge of the bins of "{column}" is not a {storage}.', fix=f"give {storage} edges, such as 2026-01-31."
+            f'An edge of the bins of "{column}" is not {a_or_an(storage)}.',
+            fix=f"give {storage} edges, such as 2026-01-31.",
         )
     return parsed
 

@@ -18,13 +18,17 @@ from cloister.core.validation import check_bounds, check_choice
 from cloister.data.hierarchy import Hierarchy
 from cloister.data.profile import StorageType
 from cloister.data.values import is_missing, is_single
-from cloister.errors import CloisterError, SchemaError
+from cloister.errors import CloisterError, SchemaError, a_or_an
 
 Bounds: TypeAlias = "tuple[Fraction, Fraction] | tuple[date, date]"
 Category: TypeAlias = "str | int | float | bool"
 
 FACTS = ("role", "kind", "storage", "bounds", "categories", "subject")
 """What may be guessed about a column."""
+
+
+MOST_CATEGORIES = 1_000_000
+"""How many values a public domain has at most: all of them are counted, and shown, in one answer."""
 
 
 FROM_DATA = {
@@ -116,13 +120,13 @@ class Column:
     def _check_consistent(self) -> None:
         if self.bounds is not None and self.kind not in BOUNDED:
             raise SchemaError(
-                f"a {self.kind} column has no bounds.",
+                f"{a_or_an(self.kind)} column has no bounds.",
                 fix=f"use kind: one of {', '.join(BOUNDED)}; or drop the bounds.",
             )
         if self.storage is not None and not self.fits(self.storage):
             fitting = " or ".join(storage for storage in StorageType if self.fits(storage))
             raise SchemaError(
-                f"a {self.kind} column is not stored as {self.storage}.",
+                f"{a_or_an(self.kind)} column is not stored as {self.storage}.",
                 fix=f"write storage: {fitting}; or drop the storage, or correct the kind.",
             )
         if not isinstance(self.subject, bool):
@@ -210,7 +214,14 @@ def clean_categories(values: Iterable[Any]) -> tuple[Category, ...]:
     """Return categories of one type; where a text is among them, all are texts, as they were written."""
     if is_single(values) or isinstance(values, Mapping):
         raise SchemaError("categories are not a list.", fix="write categories: [first, second].")
-    found = [_clean_category(value) for value in values]
+    given = list(values)
+    if len(given) > MOST_CATEGORIES:
+        raise SchemaError(
+            f"there are {len(given):,} categories, more than {MOST_CATEGORIES:,}.",
+            fix=f"declare at most {MOST_CATEGORIES:,}: group them into coarser ones in the data; or declare none, and "
+            "have groups chosen privately.",
+        )
+    found = [_clean_category(value) for value in given]
     if any(isinstance(value, str) for value in found):
         found = [_written(value) for value in found]
     kinds = {bool if isinstance(value, bool) else str if isinstance(value, str) else float for value in found}

@@ -181,7 +181,10 @@ def _groups(codes: Codes, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], ND
     if codes.shape[1] == 0:
         return np.arange(len(codes)), np.arange(min(len(codes), 1))
     if np.prod([float(size) for size in shape]) < 2.0**62:
-        key = np.ravel_multi_index(tuple(codes.T), shape) if len(codes) else np.empty(0, dtype=np.int64)
+        # One number for each row, digit by digit: NumPy's own function takes 64 columns at most.
+        key = np.zeros(len(codes), dtype=np.int64)
+        for column, size in zip(codes.T, shape, strict=True):
+            key = key * size + column
         order = np.argsort(key, kind="stable")
         changed = np.diff(key[order]) != 0
     else:

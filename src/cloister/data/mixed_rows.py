@@ -82,8 +82,9 @@ class MixedRows:
 
     def scaled(self) -> Floats:
         """Return the numbers between 0 and 1 by their range; NaN is missing, and a column of one value is 0."""
-        spread = self.highs - self.lows
-        shown = np.clip(self.numbers, self.lows, self.highs) - self.lows
+        # Quarters, since the range of extreme numbers may be more than a float can hold.
+        spread = self.highs / 4 - self.lows / 4
+        shown = np.clip(self.numbers, self.lows, self.highs) / 4 - self.lows / 4
         return np.asarray(np.divide(shown, spread, out=np.where(np.isnan(shown), np.nan, 0.0), where=spread > 0))
 
 

@@ -27,6 +27,7 @@ from cloister.errors import (
     SchemaError,
     UnconfirmedSchemaError,
     UnknownColumnError,
+    a_or_an,
 )
 
 _DOMAIN = ("bounds", "categories")
@@ -300,5 +301,7 @@ def _bounds_fix(column: Column) -> str:
     if column.kind is Kind.DATETIME:
         return f'state the earliest and latest date: schema.with_bounds("{column.name}", ("2000-01-01", "2030-12-31")).'
     if column.kind is not Kind.NUMERIC:
-        return f'a {column.kind} column has categories: use them, or schema.with_kind("{column.name}", "numeric").'
+        return (
+            f'{a_or_an(column.kind)} column has categories: use them, or schema.with_kind("{column.name}", "numeric").'
+        )
     return f'state the limits that everyone knows, for example schema.with_bounds("{column.name}", (0, 110)).'

@@ -13,7 +13,13 @@ from sqlglot import exp
 
 from cloister.data.columns import Column
 from cloister.data.engines.base import Engine, repair_names
-from cloister.data.engines.files import CSV_ENDINGS, PARQUET_ENDINGS, engine_over_csv, engine_over_parquet
+from cloister.data.engines.files import (
+    CSV_ENDINGS,
+    PARQUET_ENDINGS,
+    engine_over_csv,
+    engine_over_parquet,
+    in_stated_type,
+)
 from cloister.data.profile import StorageType
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SourceNotFoundError, did_you_mean
@@ -37,8 +43,9 @@ def open_table(
         source: a CSV (also .csv.gz) or Parquet path, a glob, a pandas or polars data frame, an Arrow table or dataset,
             a DuckDB relation, a PySpark data frame, or a URL ``postgresql://.../db?table=schema.table`` or
             ``duckdb:///file?table=name``.
-        schema: a `Schema` or the path of a schema file. The columns of a CSV file whose storage it states are read in
-            exactly that type, with cells that do not fit missing; other columns get the type that all cells have.
+        schema: a `Schema` or the path of a schema file. The columns of a CSV file or a pandas data frame whose storage
+            it states are read in exactly that type, with cells that do not fit missing; other columns get the type that
+            all cells have.
         name: the table's name in a database, instead of ``?table=``.
         missing: texts that stand for a missing value, such as ``("?", "NA")``.
         encoding: of a CSV file: utf-8 (the default), latin-1, cp1252 or utf-16.
@@ -57,7 +64,7 @@ def open_table(
     elif isinstance(source, str | Path):
         engine = _open_path(os.fspath(source), markers, encoding, stated_storage(described))
     else:
-        engine = _open_object(source, markers)
+        engine = _open_object(source, markers, stated_storage(described))
     return Table(engine, schema=described)
 
 
@@ -143,10 +150,11 @@ def _kind(path: Path) -> str:
     )
 
 
-def _open_object(source: Any, missing: tuple[str, ...]) -> Engine:
+def _open_object(source: Any, missing: tuple[str, ...], storage: dict[str, StorageType]) -> Engine:
     package = type(source).__module__.split(".")[0].removeprefix("_")
+    if package == "pandas":
+        return _open_pandas(source, missing, storage)
     openers: dict[str, Callable[[Any, tuple[str, ...]], Engine]] = {
-        "pandas": _open_pandas,
         "polars": _open_polars,
         "pyarrow": _open_arrow,
         "duckdb": _open_relation,
@@ -164,12 +172,23 @@ def _unknown(source: Any) -> ParameterTypeError:
     )
 
 
-def _open_pandas(frame: Any, missing: tuple[str, ...]) -> Engine:
+def _open_pandas(frame: Any, missing: tuple[str, ...], storage: dict[str, StorageType]) -> Engine:
+    """Return an engine over a pandas data frame.
+
+    pandas takes the type of a column from all of its cells: one that is missing turns whole numbers into reals. So a
+    stated type is what is read, and one that is not stated is an assumption, as in a CSV file.
+    """
     if not hasattr(frame, "columns"):
         raise _unknown(frame)
     names = repair_names(frame.columns)
     columns = [_from_pandas(frame.iloc[:, position]) for position in range(len(names))]
-    return _over_arrow(pa.table(columns, names=list(names)), missing)
+    columns = [
+        in_stated_type(column, storage[name]) if name in storage else column
+        for name, column in zip(names, columns, strict=True)
+    ]
+    is_declared = [hasattr(dtype, "na_value") for dtype in frame.dtypes]  # the types of pandas that have missing values
+    sniffed = {name for name, declared in zip(names, is_declared, strict=True) if name not in storage and not declared}
+    return _over_arrow(pa.table(columns, names=list(names)), missing, sniffed=frozenset(sniffed))
 
 
 def _from_pandas(series: Any) -> Any:
@@ -206,12 +225,12 @@ def _open_arrow(source: Any, missing: tuple[str, ...]) -> Engine:
     return _over_arrow(source, missing)
 
 
-def _over_arrow(source: Any, missing: tuple[str, ...]) -> Engine:
+def _over_arrow(source: Any, missing: tuple[str, ...], *, sniffed: frozenset[str] = frozenset()) -> Engine:
     from cloister.data.engines.duckdb import engine_over_arrow
 
     if not source.schema.names:
         raise DataError("The table has no columns.", fix="give a table with at least one column.")
-    return engine_over_arrow(source, missing=missing)
+    return engine_over_arrow(source, missing=missing, sniffed=sniffed)
 
 
 def _open_relation(relation: Any, missing: tuple[str, ...]) -> Engine:

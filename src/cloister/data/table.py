@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from cloister.data.bins import Bins
 from cloister.data.columns import Column
-from cloister.data.engines.base import Engine, all_rows, select_all
+from cloister.data.engines.base import ARROW_TYPES, Engine, all_rows, literal, select_all
 from cloister.data.engines.counting import Key, count_groups
 from cloister.data.engines.predicates import resolve_condition
 from cloister.data.engines.profiling import profile_columns
@@ -88,6 +88,19 @@ class Table:
     def with_schema(self, schema: Any) -> Table:  # a Schema or None
         """Return the same rows under another schema."""
         return Table(self._engine, schema=schema)
+
+    def without_rows(self) -> Table:
+        """Return a table of the same columns that has no rows.
+
+        Raises:
+            DataError: if the rows are no longer to be had, such as a file that is gone; none of them is looked at.
+        """
+        from cloister.data.sources import open_table
+
+        query = exp.select(exp.alias_(literal(1, StorageType.INTEGER), "c0", quoted=True)).from_(self._engine.source())
+        self._engine.execute(query.where(exp.false()), pa.schema([("c0", pa.int64())]))
+        columns = pa.schema([(name, ARROW_TYPES[storage]) for name, storage in self.types.items()])
+        return open_table(columns.empty_table()).with_schema(self._schema)
 
     def beside(self, first: Table) -> Table:
         """Return the same rows where a query over the first table can join them.

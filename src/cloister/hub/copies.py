@@ -18,15 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sqlalchemy import make_url, select
+from sqlalchemy import inspect, make_url, select
 
 from cloister import _version
 from cloister.errors import ConflictError, DataError, HubUnavailableError
 from cloister.hub.services import audit_reading
 from cloister.hub.settings import Settings
 from cloister.hub.store.database import Store
+from cloister.hub.store.folder_identity import recorded_identity, write_identity
 from cloister.hub.store.migrating import current_revision, revisions
-from cloister.hub.store.models import AlgorithmVersion, DatasetVersion
+from cloister.hub.store.models import AlgorithmVersion, DatasetVersion, HubFolder
 
 __all__ = ["Backup", "backup", "restore"]
 
@@ -108,6 +109,9 @@ def restore(settings: Settings, path: Path) -> Backup:
         (settings.folder / "blobs").mkdir(mode=0o700, exist_ok=True)
         for blob in blobs:
             (Path(place) / "blobs" / blob).rename(settings.folder / "blobs" / blob)
+        identity = _identity(Path(place) / _DATABASE)
+        if identity is not None:
+            write_identity(settings.folder, identity)
         (Path(place) / _DATABASE).rename(target)
     return Backup(path=path, files=len(blobs), audit_entries=number, audit_head=digest)
 
@@ -146,6 +150,19 @@ def _verified(path: Path) -> tuple[int, str, list[str]]:
         with closing(sqlite3.connect(path)) as database:
             database.execute("PRAGMA journal_mode = DELETE")
     return head.number, head.digest, sorted(found)
+
+
+def _identity(path: Path) -> str | None:
+    """Return the identity of the folder that a copy of a database belongs to; older ones belong to none yet."""
+    store = Store(f"sqlite:///{path}")
+    try:
+        with store.engine.begin() as connection:
+            is_known = inspect(connection).has_table(HubFolder.__tablename__)
+        return recorded_identity(store) if is_known else None
+    finally:
+        store.close()
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("PRAGMA journal_mode = DELETE")
 
 
 def _add(archive: tarfile.TarFile, name: str, path: Path) -> str:

@@ -28,10 +28,10 @@ from cloister.hub.services.accounts import passwords, people
 from cloister.hub.services.authorizing import authorize
 from cloister.hub.services.datasets.schemas import newest_version
 from cloister.hub.services.sessions import subject_of
-from cloister.hub.services.surveys import answering, drafting, publishing
-from cloister.hub.services.surveys.reading import opening_day
+from cloister.hub.services.surveys import answering, drafting, estimating, publishing
+from cloister.hub.services.surveys.reading import open_document
 from cloister.hub.store.models import Dataset, PolicyVersion, User, new_id
-from cloister.local.survey.example import EXAMPLE, example_survey
+from cloister.local.survey.example import EXAMPLE
 from cloister.local.survey.simulation import simulate
 
 HOSPITAL, UNIVERSITY, OFFICE = "North Hospital", "Example University", "Hub office"
@@ -42,7 +42,10 @@ PEOPLE = (
     ("otis", "Otis Operator", Role.OPERATOR, OFFICE, "runs the hub, and sees no data"),
     ("audrey", "Audrey Auditor", Role.AUDITOR, OFFICE, "checks the logs"),
 )
-RESPONDENTS = 200
+RESPONDENTS = 5_000
+LEVELS = {"medium": 0.7, "low": 0.2, "off": 0.1}
+"""How the made-up people of the survey choose: enough of them, for estimates that say something."""
+
 _WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "island", "jasper", "kelp", "lark",
           "maple", "north", "ocean", "pebble")  # fmt: skip
 _QUESTIONS = (
@@ -187,14 +190,14 @@ def _history(hub: Hub, user: Subject, dataset_id: str) -> None:
 
 
 def _survey(hub: Hub, owner: Subject) -> str:
-    asked = example_survey()
     with hub.store.writing() as session:
         survey = drafting.create_survey(
             session, owner, document=EXAMPLE, admission=Admission.EVERYBODY, results_are_public=True
         )
         publishing.publish(survey, key=hub.key)
         session.flush()
-        for submission in simulate(asked, respondents=RESPONDENTS).submissions:
-            made = replace(submission, day=opening_day(survey) or submission.day)
-            answering.submit(session, survey, submission=made.to_dict())
-        return survey.slug
+        made = simulate(open_document(survey.document), respondents=RESPONDENTS, mix=LEVELS)
+        answering.submit_many(session, survey, made.submissions)
+        survey_id, slug = survey.id, survey.slug
+    estimating.current(hub.store, survey_id)
+    return slug

@@ -8,6 +8,7 @@ from cloister.crypto.keys import MasterKey
 from cloister.hub.settings import Settings
 from cloister.hub.store.blobs import BlobStore
 from cloister.hub.store.database import Store
+from cloister.hub.store.folder_identity import bind_folder
 from cloister.hub.store.migrating import current_revision, upgrade
 from cloister.hub.store.sealed_schemas import seal_guesses
 
@@ -31,6 +32,7 @@ def open_hub(settings: Settings) -> Hub:
 
     Raises:
         CryptoError: if the key of a hub that was used before is missing; a new one could open nothing.
+        ConflictError: if the database belongs to another folder, whose files are not here.
     """
     settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     store = Store(settings.database_url)
@@ -38,6 +40,7 @@ def open_hub(settings: Settings) -> Hub:
         is_new = current_revision(connection) is None
     key = MasterKey.from_file(settings.key_path, create=is_new)
     upgrade(store)
+    bind_folder(store, settings.folder)
     hub = Hub(settings, store, key, BlobStore(settings.folder / "blobs", key))
     seal_guesses(store, hub.blobs)
     return hub

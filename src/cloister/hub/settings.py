@@ -30,9 +30,13 @@ class Settings:
         answer_seconds: results appear only so long after their start, or twice, four times, eight times ... as long, so
             that durations tell little about the data; 0 lets them appear at once.
         upload_limit: the largest upload, in bytes.
+        parsing_seconds: how long reading one upload may take, after it has arrived.
+        parsing_memory_bytes: how much memory reading one upload may take.
+        least_free_bytes: with less free space on the disks of folder and database, the hub says that it is not well.
         session_hours: how long a sign-in lasts.
         idle_minutes: how long a sign-in lasts that is not used.
         separate_duties: whether operators and auditors hold no other role.
+        owner_second_factor: whether data owners who sign in with a password need a second factor to do anything else.
         oidc: providers of sign-in, by name: issuer, client_id, client_secret, title, and new_accounts: "refuse" (the
             default) or "create", which makes an account without roles at somebody's first sign-in.
         log_level: how much is logged.
@@ -49,9 +53,13 @@ class Settings:
     lease_seconds: float = 30.0
     answer_seconds: float = 0.25
     upload_limit: int = 2 * 1024**3
+    parsing_seconds: float = 240.0
+    parsing_memory_bytes: int = 6 * 1024**3
+    least_free_bytes: int = 256 * 1024**2
     session_hours: int = 12
     idle_minutes: int = 60
     separate_duties: bool = True
+    owner_second_factor: bool = True
     oidc: Mapping[str, Mapping[str, str]] | None = None
     log_level: str = "info"
     demo: bool = False
@@ -110,22 +118,36 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read(name: str, value: Any) -> Any:
+    if isinstance(value, bool) and name not in _SWITCHES:  # it would be taken for 0 or 1
+        raise _of_another_kind(name)
     try:
         match name:
+            case switch if switch in _SWITCHES:
+                return value if isinstance(value, bool) else {"true": True, "false": False}[str(value).lower()]
             case "folder" | "key_file":
                 return Path(value).expanduser().resolve()
-            case "port" | "workers" | "upload_limit" | "session_hours" | "idle_minutes":
+            case (
+                "port"
+                | "workers"
+                | "upload_limit"
+                | "parsing_memory_bytes"
+                | "least_free_bytes"
+                | "session_hours"
+                | "idle_minutes"
+            ):
                 return int(value)
-            case "lease_seconds" | "answer_seconds":
+            case "lease_seconds" | "answer_seconds" | "parsing_seconds":
                 return _seconds(value)
-            case "demo" | "separate_duties":
-                return value if isinstance(value, bool) else {"true": True, "false": False}[str(value).lower()]
             case "oidc":
                 return {provider: dict(facts) for provider, facts in value.items()}
             case _:
                 return str(value)
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise ParameterError(f'The setting "{name}" is not of its kind.', fix=f"correct {name}.") from None
+        raise _of_another_kind(name) from None
+
+
+def _of_another_kind(name: str) -> ParameterError:
+    return ParameterError(f'The setting "{name}" is not of its kind.', fix=f"correct {name}.")
 
 
 def _seconds(value: Any) -> float:
@@ -136,3 +158,4 @@ def _seconds(value: Any) -> float:
 
 
 _NAMES = tuple(item.name for item in fields(Settings))
+_SWITCHES = tuple(item.name for item in fields(Settings) if item.type == "bool")

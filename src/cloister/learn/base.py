@@ -2,13 +2,15 @@
 
 An estimator follows scikit-learn: the constructor stores its parameters, `fit` checks, pays, learns and returns the
 estimator. Bounds, values and classes are public parameters and never read from the data. `fit` plans from public facts
-alone (`_plan`), charges the ledger for the plan, and only then lets the plan's noise meet the rows (`_learn`). What
-fails after that stays paid, and leaves no model. Each call of `fit` is another release.
+alone (`_plan`), charges the ledger for the plan, and only then lets the plan's noise meet the rows (`_learn`). Where
+that fails, the model is one of noise alone (see `cloister.accounting.failures`). Each call of `fit` is another release.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,15 +22,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, Regressor
 from sklearn.utils.validation import check_is_fitted
 
 from cloister.accounting.events import Event
+from cloister.accounting.failures import finish
 from cloister.accounting.paying import pay
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.core.provenance import Provenance
 from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
 from cloister.core.registry import Registry
 from cloister.data.schema import Schema
-from cloister.errors import UnsafeMechanismError
+from cloister.errors import PrivacyParameterWarning, UnsafeMechanismError
 from cloister.learn.encoding import Encoding
-from cloister.learn.outlook import Outlook, warn_if_hopeless
+from cloister.learn.exact_steps import caveats_of_steps, warn_of_exact_steps
+from cloister.learn.outlook import Outlook, problem_of, warn_if_hopeless
 from cloister.learn.reading import Facts, Reading, encoded, read
 from cloister.learn.rows import Floats
 from cloister.mechanisms.allowance import Allowance, Step
@@ -70,6 +74,8 @@ class Preview:
     steps: tuple[Step, ...]
     event: Event
     outlook: Outlook | None = None
+    problem: str | None = None
+    """That the model would be worse than a trivial one, where that is to be expected."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
@@ -78,6 +84,7 @@ class Preview:
             "guarantee": self.guarantee.to_dict(),
             "steps": [step.to_dict() for step in self.steps],
             "outlook": None if self.outlook is None else self.outlook.to_dict(),
+            "problem": self.problem,
         }
 
 
@@ -149,16 +156,32 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         source = random_source(self.random_state)
         # Whoever passes an array holds it, and is told what is wrong with it for free; a table is not looked at yet.
         rows = None if reading.in_engine else reading.fetch(self)
-        warn_if_hopeless(plan.outlook, self._known_rows(reading), stacklevel=2)
+        warn_if_hopeless(plan.outlook, self._known_rows(reading), stacklevel=2, target=self.target)
+        warn_of_exact_steps(self, stacklevel=2)
         self._pay(preview)
-        self._forget()
-        try:
+
+        def learn(fetch: Callable[[], Any]) -> None:
+            self._forget()
+            self._notes: list[str] = []
             self._set_facts(reading, preview, source)
-            self._learn(reading.facts, reading.fetch(self) if rows is None else rows, plan, source)
+            with np.errstate(all="ignore"):  # a warning of an overflow would be about the rows
+                self._learn(reading.facts, fetch(), plan, source)
+
+        try:
+            finish(
+                lambda: learn(lambda: reading.fetch(self) if rows is None else rows),
+                nothing=lambda: learn(lambda: reading.nothing(self)),
+            )
         except BaseException:
             self._forget()
             raise
+        for note in self._notes:
+            warnings.warn(note, PrivacyParameterWarning, stacklevel=2)
         return self
+
+    def _note(self, text: str) -> None:
+        """Say something about the fit that follows from released numbers alone, once the work is over."""
+        self._notes.append(text)
 
     def _set_facts(self, reading: Reading, preview: Preview, source: RandomSource) -> None:
         """Set the attributes that are public: the promise, and what is known of the columns."""
@@ -169,7 +192,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
             self.feature_names_in_ = np.array(columns, dtype=object)
         self.encoding_, self.steps_ = reading.facts.encoding, preview.steps
         self.provenance_ = Provenance.of_today(dataset=self.dataset)
-        self.guarantee_ = preview.guarantee.with_caveat(*caveats_of(source))
+        self.guarantee_ = preview.guarantee.with_caveat(*caveats_of(source), *caveats_of_steps(self))
         self._set_public(reading.facts)
 
     @classmethod
@@ -197,7 +220,9 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         assumed = (PUBLIC_FACTS, *reading.facts.assumptions, *self._assumptions())
         guarantee = allowance.guarantee(assumptions=assumed, free=not plan.steps)
         event = allowance.event(plan.steps)
-        return reading, plan, Preview(guarantee=guarantee, steps=plan.steps, event=event, outlook=plan.outlook)
+        problem = problem_of(plan.outlook, self._known_rows(reading), target=self.target)
+        preview = Preview(guarantee=guarantee, steps=plan.steps, event=event, outlook=plan.outlook, problem=problem)
+        return reading, plan, preview
 
     def _known_rows(self, reading: Reading) -> int | None:
         """Return how many rows were declared, or whoever holds them has."""

@@ -99,7 +99,7 @@ def _bounds(estimator: PrivateEstimator, known: Schema | None, name: str | None)
     if not isinstance(feature, Numeric):
         raise MissingBoundsError(
             "The target has declared values, but a number with bounds is learned.",
-            fix="write target_bounds=(0, 100), or use a classifier.",
+            fix=f'give "{name}" numeric bounds in the schema, pass target_bounds=(0, 100), or use a classifier.',
         )
     return feature.low, feature.high
 

@@ -22,12 +22,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.accounting.failures import finish
 from cloister.accounting.paying import pay
 from cloister.core.guarantees import DifferentialPrivacy, Guarantee, NoGuarantee
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.result import Result
 from cloister.errors import ParameterError
-from cloister.learn.reading import labeled
+from cloister.learn.reading import labeled, no_rows
 from cloister.learn.rows import Floats, Rows, exact_product
 from cloister.mechanisms.allowance import Allowance, Step
 from cloister.mechanisms.step_noise import LaplaceSteps
@@ -243,7 +244,8 @@ class Terms:
         self, model: Any, X: Any, y: Any, *, count: Callable[[Any, Rows], Any], purpose: str
     ) -> tuple[Any, DifferentialPrivacy]:
         """Return noisy counts, of which a row adds one to one, and what they promise; refuse, pay, then look."""
-        fetch = labeled(model, X, y, unit=self.allowance.unit, max_rows_per_unit=self.allowance.max_rows_per_unit)
+        whom: dict[str, Any] = {"unit": self.allowance.unit, "max_rows_per_unit": self.allowance.max_rows_per_unit}
+        fetch = labeled(model, X, y, **whom)
         source, guarantee = random_source(self.random_state), self.allowance.guarantee()
         pay(
             guarantee,
@@ -253,7 +255,11 @@ class Terms:
             analyst=self.analyst,
             purpose=purpose,
         )
-        return self.noise.add(count(model, fetch()), source), guarantee.with_caveat(*caveats_of(source))
+        noisy = finish(
+            lambda: self.noise.add(count(model, fetch()), source),
+            nothing=lambda: self.noise.add(count(model, no_rows(model, X, y, **whom)), source),
+        )
+        return noisy, guarantee.with_caveat(*caveats_of(source))
 
 
 def _truth(y: Any) -> Any:

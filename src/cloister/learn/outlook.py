@@ -62,32 +62,39 @@ class Outlook:
         return {"rows": self.rows, "what": self.what, "compared": self.compared, "words": self.explain()}
 
 
-def problem_of(outlook: Outlook | None, rows: int | None) -> str | None:
+TRIVIAL = {"classes": "naming the most frequent class each time", "number": "giving the same number each time"}
+"""What a model must be better than, by what it predicts."""
+
+
+def problem_of(outlook: Outlook | None, rows: int | None, *, target: str = "none") -> str | None:
     """Return that a fit would learn nothing, and which error to expect; nothing if it may learn something.
 
     Args:
         outlook: what the plan says; nothing for a fit that is free.
         rows: how many rows there are, if that is known.
+        target: what is predicted: "classes", "number" or "none".
     """
     assumed = _MANY if rows is None else rows
     if outlook is None or outlook.error(assumed) < 1:
         return None
     problem = "epsilon is too small" if outlook.error(_MANY) >= 1 else "There are too few rows for this epsilon"
+    worse = f" Expect worse predictions than from {TRIVIAL[target]}." if target in TRIVIAL else ""
     return (
         f"{problem} to learn anything: {outlook.explain(assumed)}. Use a larger epsilon, or more than "
-        f"{_whole(outlook.rows)} rows."
+        f"{_whole(outlook.rows)} rows.{worse}"
     )
 
 
-def warn_if_hopeless(outlook: Outlook | None, rows: int | None, *, stacklevel: int) -> None:
+def warn_if_hopeless(outlook: Outlook | None, rows: int | None, *, stacklevel: int, target: str = "none") -> None:
     """Warn of what `problem_of` returns.
 
     Args:
         outlook: as there.
         rows: as there.
         stacklevel: how far above the caller of this function the user is, as `warnings.warn` counts.
+        target: as there.
     """
-    problem = problem_of(outlook, rows)
+    problem = problem_of(outlook, rows, target=target)
     if problem is not None:
         warnings.warn(problem, PrivacyParameterWarning, stacklevel=stacklevel + 1)
 

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from cloister.accounting.accountants import compose
 from cloister.accounting.composition import sequential
 from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, PureDP
 from cloister.errors import AccountingError, ParameterError, ParameterTypeError
 from cloister.learn.base import PrivateEstimator
+from cloister.learn.exact_steps import learns_nothing
 
 __all__ = ["pipeline_guarantee"]
-
-_ROW_BY_ROW = {"Normalizer", "Binarizer"}
 
 
 def pipeline_guarantee(pipeline: Any) -> DifferentialPrivacy:
@@ -58,7 +55,7 @@ def _private_steps(pipeline: Any) -> list[PrivateEstimator]:
         elif isinstance(step, PrivateEstimator):
             check_is_fitted(step, "guarantee_")
             models.append(step)
-        elif step is not None and step != "passthrough" and not _learns_nothing(step):
+        elif not learns_nothing(step):
             raise ParameterError(
                 f'Step "{name}" may learn from the rows without privacy, so the pipeline promises nothing.',
                 fix="use the private estimator of cloister.learn instead, or leave the step out.",
@@ -66,26 +63,6 @@ def _private_steps(pipeline: Any) -> list[PrivateEstimator]:
     if not models:
         raise ParameterError("No step of the pipeline is private.", fix="use estimators of cloister.learn.")
     return models
-
-
-def _learns_nothing(step: Any) -> bool:
-    """Return whether a step of scikit-learn is known to be a function of each row by itself."""
-    kind = type(step)
-    if not kind.__module__.startswith("sklearn."):
-        return False
-    if kind.__name__ == "FunctionTransformer":
-        return step.func is None or (_is_of_one_cell(step.func) and not step.kw_args)
-    return kind.__name__ in _ROW_BY_ROW
-
-
-def _is_of_one_cell(function: object) -> bool:
-    """Return whether a function is one of NumPy's own that makes a number of each number."""
-    return (
-        isinstance(function, np.ufunc)
-        and function.signature is None
-        and (function.nin, function.nout) == (1, 1)
-        and "d->d" in function.types
-    )
 
 
 def _tighter(models: list[PrivateEstimator], total: Any) -> DifferentialPrivacy:

@@ -27,7 +27,7 @@ from cloister.learn.table_reading import encoded_table, labeled_table, open_rows
 if TYPE_CHECKING:
     from cloister.learn.base import PrivateEstimator
 
-__all__ = ["Facts", "Reading", "Target", "encoded", "labeled", "read"]
+__all__ = ["Facts", "Reading", "Target", "encoded", "labeled", "no_rows", "read"]
 
 
 _QUOTED = re.compile(r"(?s)(:\narray=.*?\.(?=\nReshape)|(?<=Complex data not supported)\n.*)")
@@ -44,6 +44,7 @@ class Reading:
         count_pairs: returns them as pairs, where an engine counts these by themselves.
         coded: returns them with a position for each category.
         in_engine: whether they are still in their engine, where nobody looks before it is paid.
+        nobody: returns the reading of no rows at all.
         held: how many rows there are, where the caller holds them; not public, and for the caller only.
     """
 
@@ -51,6 +52,7 @@ class Reading:
     rows: Callable[[], Rows]
     coded: Callable[[], Coded]
     in_engine: bool
+    nobody: Callable[[], Reading]
     count_pairs: Callable[[], Pairs] | None = None
     held: int | None = None
 
@@ -61,6 +63,10 @@ class Reading:
         if estimator.needs == "pairs" and self.count_pairs is not None:
             return self.count_pairs()
         return self.given(estimator, self.rows())
+
+    def nothing(self, estimator: PrivateEstimator) -> Rows | Coded | Pairs:
+        """Return no rows as an estimator needs them."""
+        return self.nobody().fetch(estimator)
 
     def given(self, estimator: PrivateEstimator, rows: Rows) -> Rows | Pairs:
         """Return some of the rows as an estimator needs them."""
@@ -73,7 +79,8 @@ def read(estimator: PrivateEstimator, X: Any, y: Any) -> Reading:
     """Return the public facts about rows, and how to get them; a table is not looked at."""
     if isinstance(X, Table):
         facts, count, coded, count_pairs = open_rows(estimator, X, y)
-        return Reading(facts, count, coded, in_engine=True, count_pairs=count_pairs)
+        nobody = lambda: read(estimator, X.without_rows(), y)  # noqa: E731  # read again only where it is needed
+        return Reading(facts, count, coded, in_engine=True, nobody=nobody, count_pairs=count_pairs)
     _check_unit(estimator.unit, estimator.max_rows_per_unit)
     given = _columns(estimator, X, reset=True)
     encoding = declared_features(estimator, given.names, estimator.schema, named=given.named)
@@ -91,7 +98,25 @@ def read(estimator: PrivateEstimator, X: Any, y: Any) -> Reading:
         _warn_of_values_outside(encoding, given, parts)
         return Coded(parts, np.ones(len(parts[0]), dtype=np.int64))
 
-    return Reading(Facts(encoding, target), rows, rows_in_codes, in_engine=False, held=len(given.columns[0]))
+    facts, held = Facts(encoding, target), len(given.columns[0])
+    return Reading(facts, rows, rows_in_codes, in_engine=False, nobody=lambda: _no_rows(estimator, facts), held=held)
+
+
+def _no_rows(estimator: PrivateEstimator, facts: Facts) -> Reading:
+    """Return the reading of an array that has no rows."""
+    parts = facts.encoding.parts([np.empty(0) for _ in facts.encoding.features])
+    weights = np.zeros(0, dtype=np.int64)
+    codes = None if estimator.target == "none" else np.zeros(0, dtype=np.int64 if facts.target.classes else np.float64)
+    features = _features(estimator, facts.encoding, _Columns([], (), named=False), parts)
+    empty = Reading(
+        facts,
+        lambda: Rows(features, codes, weights),
+        lambda: Coded(parts, weights),
+        in_engine=False,
+        nobody=lambda: empty,
+        held=0,
+    )
+    return empty
 
 
 def _check_unit(unit: str, most: int) -> None:
@@ -131,6 +156,14 @@ def labeled(
     codes = None if y is None else _target(target, y, len(features))
     rows = Rows(features, codes, np.ones(len(features), dtype=np.int64))
     return lambda: rows
+
+
+def no_rows(model: PrivateEstimator, X: Any, y: Any, *, unit: str = "row", max_rows_per_unit: int = 1) -> Rows:
+    """Return what `labeled` gets where there are no rows."""
+    if isinstance(X, Table):
+        return labeled(model, X.without_rows(), y, unit=unit, max_rows_per_unit=max_rows_per_unit)()
+    rows = labeled(model, X, y)()
+    return Rows(rows.features[:0], None if rows.target is None else rows.target[:0], rows.weights[:0])
 
 
 # Columns -------------------------------------------------------------------------------------------------------------

@@ -26,12 +26,14 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from cloister.accounting.events import ApproxEvent, PureEvent
+from cloister.accounting.failures import finish
 from cloister.core import exact
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.core.random import RandomSource, RandomState, caveats_of, chances, random_source
 from cloister.errors import ParameterError, ParameterTypeError, did_you_mean
 from cloister.learn.base import PUBLIC_FACTS, Plan, Preview, PrivateEstimator
 from cloister.learn.evaluation import predicted_alone
+from cloister.learn.exact_steps import caveats_of_steps, warn_of_exact_steps
 from cloister.learn.outlook import warn_if_hopeless
 from cloister.learn.reading import Reading, read
 from cloister.learn.rows import Rows, exact_product
@@ -107,17 +109,25 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  #
         source = random_source(self.random_state)
         rows = None if reading.in_engine else reading.rows()
         _warn_of(model, reading, plans, learned=1 - threshold / 2**64)
+        warn_of_exact_steps(self, stacklevel=2)
         model._pay(preview)  # noqa: SLF001  # its family
         self._forget()
-        learned, held_out = _split(reading.rows() if rows is None else rows, threshold, source)
-        for candidate, plan in zip(candidates, plans, strict=True):
-            _copy_names(model, candidate)
-            candidate._set_facts(reading, preview, source)  # noqa: SLF001  # its family
-            candidate._learn(reading.facts, reading.given(candidate, learned), plan, source)  # noqa: SLF001  # its family
-        scores = [_score(candidate, held_out, reading) for candidate in candidates]
-        place = choice.release(scores, random_state=source).index if len(candidates) > 1 else 0
+
+        def chosen(rows: Rows) -> int:
+            learned, held_out = _split(rows, threshold, source)
+            for candidate, plan in zip(candidates, plans, strict=True):
+                _copy_names(model, candidate)
+                candidate._set_facts(reading, preview, source)  # noqa: SLF001  # its family
+                with np.errstate(all="ignore"):  # a warning of an overflow would be about the rows
+                    candidate._learn(reading.facts, reading.given(candidate, learned), plan, source)  # noqa: SLF001  # its family
+            scores = [_score(candidate, held_out, reading) for candidate in candidates]
+            return choice.release(scores, random_state=source).index if len(candidates) > 1 else 0
+
+        place = finish(
+            lambda: chosen(reading.rows() if rows is None else rows), nothing=lambda: chosen(reading.nobody().rows())
+        )
         self.best_estimator_, self.best_params_ = candidates[place], settings[place]
-        self.guarantee_ = preview.guarantee.with_caveat(*caveats_of(source))
+        self.guarantee_ = preview.guarantee.with_caveat(*caveats_of(source), *caveats_of_steps(self))
         self.steps_ = preview.steps
         return self
 

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.accounting.failures import finish
 from cloister.accounting.paying import pay
 from cloister.core import validation
 from cloister.core.guarantees import Caveat, DifferentialPrivacy
@@ -142,8 +143,14 @@ class PrivateTorch:
             purpose="train PrivateTorch",
         )
         self.guarantee_, self.steps_ = guarantee.with_caveat(*caveats_of(source)), schedule.steps
-        with _row_gradients(torch, self.module) as wrapped:
-            self._train(_Rows(torch, wrapped, loss, features, truths, self.rows_at_once), schedule, source)
+        untrained = {name: item.detach().clone() for name, item in self.module.state_dict().items()}
+
+        def train(features: Any, truths: Any) -> None:
+            self.module.load_state_dict(untrained)
+            with _row_gradients(torch, self.module) as wrapped:
+                self._train(_Rows(torch, wrapped, loss, features, truths, self.rows_at_once), schedule, source)
+
+        finish(lambda: train(features, truths), nothing=lambda: train(features[:0], truths[:0]))
         return self
 
     def predict(self, inputs: Any) -> Any:  # a tensor

@@ -19,9 +19,11 @@ told by direct encoding, of ratio ``p (g - 1) / (1 - p) <= exp(epsilon)``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from functools import partial
+from math import log, sqrt
 from statistics import NormalDist
 from typing import Any
 
@@ -30,6 +32,7 @@ from numpy.typing import NDArray
 
 from cloister.core.validation import check_count, check_probability
 from cloister.errors import ParameterError, TooFewReportsError
+from cloister.local import plausibility
 from cloister.local.bit_strings import EXACT_BITS, BitStrings, fold_point, packed_bits, prefix_codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats, enough
@@ -40,6 +43,7 @@ from cloister.local.frequent_values import FrequentValues
 from cloister.local.kernels.affine_hashing import LARGEST_PRIME, hash_codes, prime_for, support_probabilities
 from cloister.local.kernels.candidate_counts import candidate_counts
 from cloister.local.output_space import Integer, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import Protocol, lie_threshold, protocols
 
 __all__ = ["HeavyHitters"]
@@ -236,6 +240,28 @@ class HeavyHitters(Protocol):
     def _domain_words(self) -> str:
         unit = "bytes" if self.values.kind == "text" else "bits"
         return f"{self.values.kind} of {self.values.size} {unit}"
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return log(self.truth / CERTAIN) - 2 * log(self.prime) - log(len(self.lengths))
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        groups = np.full(len(self.lengths), 1 / len(self.lengths))
+        yield partial(plausibility.shares, field="group", law=groups, name="groups")
+        yield partial(plausibility.functions, self)
+
+    def poisoning_gains(self) -> tuple[float, float]:
+        """Return by how much one report can raise, and lower, an estimated count."""
+        p, q = map(float, self.probabilities)
+        groups = len(self.lengths)
+        return groups * (1 - q) / (p - q), groups * q / (p - q)
+
+    @property
+    def values_raised(self) -> int:
+        """Return how many values one report can raise together."""
+        return self.candidates
 
     def _options(self) -> dict[str, Any]:
         chosen = {} if self._chosen is None else {"buckets": self._chosen}

@@ -9,40 +9,48 @@ Bonferroni. So the stated rate of false alarms is a bound, not an approximation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, singledispatch
 from math import lgamma
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cloister.local.draws import CERTAIN
 from cloister.local.estimates import Floats
-from cloister.local.frequency.hadamard import HadamardResponse
-from cloister.local.frequency.hashing import OptimizedLocalHashing
-from cloister.local.frequency.histogram import STEPS, SummationHistogramEncoding, ThresholdHistogramEncoding
-from cloister.local.frequency.pram import Pram
-from cloister.local.frequency.randomized_response import RandomizedResponse
-from cloister.local.frequency.rappor import Rappor
-from cloister.local.frequency.subset import SubsetSelection
-from cloister.local.frequency.support import SupportProtocol
-from cloister.local.frequency.unary import UnaryEncoding
-from cloister.local.frequency.unary_set import UnarySet
-from cloister.local.heavy_hitters import HeavyHitters
 from cloister.local.kernels.column_counts import column_counts
 from cloister.local.output_space import Payload
-from cloister.local.protocol import Protocol
-from cloister.local.row_laws import likeliest_row
 
-__all__ = ["Finding", "Test", "equal_parts", "findings_of", "outside", "tests_of"]
+if TYPE_CHECKING:
+    from cloister.local.frequency.hashing import OptimizedLocalHashing
+    from cloister.local.frequency.rappor import Rappor
+    from cloister.local.frequency.support import SupportProtocol
+    from cloister.local.heavy_hitters import HeavyHitters
+    from cloister.local.protocol import Protocol
+
+__all__ = [
+    "Finding",
+    "Test",
+    "bits_by_cohort",
+    "equal_parts",
+    "findings_of",
+    "functions",
+    "noise_reach",
+    "number_of_ones",
+    "ones_between",
+    "ones_law",
+    "outside",
+    "pairs",
+    "shares",
+    "supports",
+    "symbols",
+]
 
 _BINS = 64
 _COARSE = 16
 _COLUMNS = 64
 _CHUNK = 2**16
-_MOST_SYMBOLS = 2**20
 _MULTIPLIER = 0x9E3779B97F4A7C15
 """The golden ratio in 64 bits: it spreads fingerprints of rows."""
 
@@ -72,109 +80,13 @@ Test = Callable[[Payload], Finding]
 
 
 def findings_of(protocol: Protocol, payload: Payload) -> tuple[Finding, ...]:
-    """Return the outcome of every test that suits a protocol."""
-    tests: list[Test] = [*tests_of(protocol), partial(_duplicates, protocol)]
-    return tuple(test(payload) for test in tests)
+    """Return the outcome of every test of a protocol, and of the one for reports that are the same."""
+    found = [test(payload) for test in protocol.plausibility_tests()]
+    return (*found, duplicates(payload, likeliest=protocol.likeliest_report))
 
 
-@singledispatch
-def tests_of(_protocol: Protocol) -> Iterator[Test]:
-    """Yield the tests of a protocol beyond repeated rows."""
-    yield from ()
-
-
-@tests_of.register
-def _(protocol: SupportProtocol) -> Iterator[Test]:
-    yield partial(_supports, protocol)
-
-
-@tests_of.register
-def _(protocol: UnaryEncoding) -> Iterator[Test]:
-    p, q = map(float, protocol.probabilities)
-    yield partial(_supports, protocol)
-    yield partial(_number_of_ones, law=_ones_law(len(protocol.domain), 1, p, q))
-    yield partial(_pairs, size=len(protocol.domain), p=p, q=q, neither=q * q, one=p * q)
-
-
-@tests_of.register
-def _(protocol: UnarySet) -> Iterator[Test]:
-    p, q = map(float, protocol.probabilities)
-    fewest, most = (_ones_law(len(protocol.domain), own, p, q) for own in (0, protocol.most))
-    yield partial(_supports, protocol)
-    yield partial(_ones_between, fewest=fewest, most=most)
-
-
-@tests_of.register
-def _(protocol: SubsetSelection) -> Iterator[Test]:
-    p, q = map(float, protocol.probabilities)
-    size, places = len(protocol.domain), protocol.size
-    yield partial(_supports, protocol)
-    if size > 2:
-        others = (size - 1) * (size - 2)
-        neither = (p * (places - 1) * (places - 2) + (1 - p) * places * (places - 1)) / others
-        yield partial(_pairs, size=size, p=p, q=q, neither=neither, one=p * (places - 1) / (size - 1))
-
-
-@tests_of.register
-def _(protocol: HadamardResponse) -> Iterator[Test]:
-    half = 2 * float(protocol.probabilities[0]) / protocol.order
-    low, high = np.full(protocol.order, 2 / protocol.order - half), np.full(protocol.order, half)
-    low[0] = half
-    yield partial(_supports, protocol)
-    if protocol.order <= _MOST_SYMBOLS:
-        yield partial(_symbols, low=low, high=high)
-
-
-@tests_of.register
-def _(protocol: OptimizedLocalHashing) -> Iterator[Test]:
-    yield partial(_supports, protocol)
-    yield partial(_functions, protocol)
-
-
-@tests_of.register
-def _(protocol: HeavyHitters) -> Iterator[Test]:
-    groups = np.full(len(protocol.lengths), 1 / len(protocol.lengths))
-    yield partial(_shares, field="group", law=groups, name="groups")
-    yield partial(_functions, protocol)
-
-
-@tests_of.register
-def _(protocol: RandomizedResponse) -> Iterator[Test]:
-    p, q = map(float, protocol.probabilities)
-    yes = sorted((p, q))
-    yield partial(_symbols, low=np.array([1 - yes[1], yes[0]]), high=np.array([1 - yes[0], yes[1]]))
-
-
-@tests_of.register
-def _(protocol: Pram) -> Iterator[Test]:
-    matrix = np.array([[float(entry) for entry in row] for row in protocol.matrix])
-    yield partial(_symbols, low=matrix.min(axis=0), high=matrix.max(axis=0))
-
-
-@tests_of.register
-def _(protocol: Rappor) -> Iterator[Test]:
-    p, q = map(float, protocol.probabilities)
-    weights = protocol.filters.sum(axis=2)
-    yield partial(_shares, field="cohort", law=np.full(protocol.cohorts, 1 / protocol.cohorts), name="cohorts")
-    yield partial(_bits_by_cohort, protocol)
-    if weights.min() == weights.max():
-        yield partial(_number_of_ones, law=_ones_law(protocol.bits, int(weights.max()), p, q))
-    if protocol.hashes == 1:
-        yield partial(_pairs, size=protocol.bits, p=p, q=q, neither=q * q, one=p * q)
-
-
-@tests_of.register
-def _(protocol: SummationHistogramEncoding) -> Iterator[Test]:
-    yield partial(_cells, scale=float(protocol.scale))
-
-
-@tests_of.register
-def _(protocol: ThresholdHistogramEncoding) -> Iterator[Test]:
-    yield partial(_supports, protocol)
-    yield partial(_cells, scale=float(protocol.scale))
-
-
-def _supports(protocol: SupportProtocol, payload: Payload) -> Finding:
+def supports(protocol: SupportProtocol, payload: Payload) -> Finding:
+    """Compare how many reports support each value with nobody and with everybody having it."""
     p, q = map(float, protocol.probabilities)
     counts = protocol.support_counts(payload)
     chance, place = outside(counts, len(payload), q, p)
@@ -185,7 +97,8 @@ def _supports(protocol: SupportProtocol, payload: Payload) -> Finding:
     return Finding("supports", problem, chance)
 
 
-def _bits_by_cohort(protocol: Rappor, payload: Payload) -> Finding:
+def bits_by_cohort(protocol: Rappor, payload: Payload) -> Finding:
+    """Compare how often each bit of the filters is set, cohort by cohort, with nobody and with everybody setting it."""
     counted = protocol.counted(payload)
     chance, _ = outside(counted.ones, counted.reports[:, None], counted.one_if_clear, counted.one_if_set)
     return Finding(
@@ -193,8 +106,9 @@ def _bits_by_cohort(protocol: Rappor, payload: Payload) -> Finding:
     )
 
 
-def _symbols(payload: Payload, *, low: Floats, high: Floats) -> Finding:
-    counts = np.bincount(payload["y"], minlength=len(low))
+def symbols(payload: Payload, *, low: Floats, high: Floats, field: str = "y") -> Finding:
+    """Compare how often each report was sent with the least and the largest probability that it may have."""
+    counts = np.bincount(payload[field], minlength=len(low))
     chance, place = outside(counts, len(payload), low, high)
     problem = (
         f"One report was sent {int(counts[place]):,} times; honest devices send it between about "
@@ -203,7 +117,8 @@ def _symbols(payload: Payload, *, low: Floats, high: Floats) -> Finding:
     return Finding("symbols", problem, chance)
 
 
-def _shares(payload: Payload, *, field: str, law: Floats, name: str) -> Finding:
+def shares(payload: Payload, *, field: str, law: Floats, name: str) -> Finding:
+    """Compare how often each value of a public field was drawn with its law, which no value changes."""
     counts = np.bincount(payload[field], minlength=len(law))
     chance, place = outside(counts, len(payload), law, law)
     problem = (
@@ -212,7 +127,7 @@ def _shares(payload: Payload, *, field: str, law: Floats, name: str) -> Finding:
     return Finding(name, problem, chance)
 
 
-def _functions(protocol: OptimizedLocalHashing | HeavyHitters, payload: Payload) -> Finding:
+def functions(protocol: OptimizedLocalHashing | HeavyHitters, payload: Payload) -> Finding:
     """Test that functions are drawn uniformly, and that the told bucket does not depend on the function's slope."""
     prime, n = protocol.prime, len(payload)
     a, b, y = (payload[name].astype(np.int64) for name in ("a", "b", "y"))
@@ -251,7 +166,7 @@ def _counts_of_ones(payload: Payload, size: int) -> NDArray[np.int64]:
     return np.bincount(ones, minlength=size)
 
 
-def _ones_between(payload: Payload, *, fewest: Floats, most: Floats) -> Finding:
+def ones_between(payload: Payload, *, fewest: Floats, most: Floats) -> Finding:
     """Compare how many reports have at least so many ones with those of people who pick nothing, or all they may."""
     observed = _counts_of_ones(payload, len(most))[::-1].cumsum()[::-1][1:]
     low, high = (np.minimum(law[::-1].cumsum()[::-1][1:], 1.0) for law in (fewest, most))
@@ -263,7 +178,7 @@ def _ones_between(payload: Payload, *, fewest: Floats, most: Floats) -> Finding:
     return Finding("ones", problem, chance)
 
 
-def _number_of_ones(payload: Payload, *, law: Floats) -> Finding:
+def number_of_ones(payload: Payload, *, law: Floats) -> Finding:
     """Compare how many reports have each number of ones, at least it and at most it, with the exact law."""
     counts = _counts_of_ones(payload, len(law))
     observed = np.concatenate([counts, counts.cumsum(), counts[::-1].cumsum()])
@@ -276,7 +191,8 @@ def _number_of_ones(payload: Payload, *, law: Floats) -> Finding:
     return Finding("ones", problem, chance)
 
 
-def _ones_law(size: int, own: int, p: float, q: float) -> Floats:
+def ones_law(size: int, own: int, p: float, q: float) -> Floats:
+    """Return the law of the number of ones among so many bits of which some are the sender's own."""
     return np.convolve(_binomial(own, p), _binomial(size - own, q))
 
 
@@ -289,7 +205,7 @@ def _binomial(count: int, p: float) -> Floats:
     )
 
 
-def _pairs(payload: Payload, *, size: int, p: float, q: float, neither: float, one: float) -> Finding:
+def pairs(payload: Payload, *, size: int, p: float, q: float, neither: float, one: float) -> Finding:
     """Compare how often two bits are set together with what their own frequencies imply.
 
     Given the sender's value, two bits are both set with probability ``one`` if one of them is its own and ``neither``
@@ -328,20 +244,20 @@ def _together(payload: Payload, size: int) -> tuple[Floats, Floats]:
     return both, counts[chosen].astype(np.float64)
 
 
-def _cells(payload: Payload, *, scale: float) -> Finding:
-    """Bound how far noise reaches: a cell of 0 or 1 plus discrete Laplace noise."""
+def noise_reach(payload: Payload, *, scale: float, most: int) -> Finding:
+    """Bound how far noise reaches: a cell between 0 and a number of steps plus discrete Laplace noise."""
     cells = payload["cells"]
-    distance = max(int(cells.max()) - STEPS, -int(cells.min()), 0)
+    distance = max(int(cells.max()) - most, -int(cells.min()), 0)
     decay = float(np.exp(-1 / scale))
     bound = 2 * cells.size * decay**distance / (1 + decay)
     problem = "A report holds a number further out than noise reaches."
     return Finding("cells", problem, float(min(1.0, bound)))
 
 
-def _duplicates(protocol: Protocol, payload: Payload) -> Finding:
+def duplicates(payload: Payload, *, likeliest: float) -> Finding:
     """Bound the chance that any row comes so often: ``C(n, c) P**(c - 1)`` for the likeliest row's probability P."""
     n, copies = len(payload), _most_copies(payload)
-    bound = lgamma(n + 1) - lgamma(copies + 1) - lgamma(n - copies + 1) + (copies - 1) * likeliest_row(protocol)
+    bound = lgamma(n + 1) - lgamma(copies + 1) - lgamma(n - copies + 1) + (copies - 1) * likeliest
     problem = f"{copies:,} reports are the same, where so many hardly ever agree by chance."
     return Finding("duplicates", problem, float(np.exp(min(0.0, bound))) if copies > 1 else 1.0)
 

@@ -15,27 +15,13 @@ their choice: they look like honest people with that value, each counts as one p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any, ClassVar
-
-import numpy as np
 
 from cloister.core.result import Result
 from cloister.core.validation import check_count, check_probability
-from cloister.errors import ParameterError, ParameterTypeError
+from cloister.errors import ParameterError
 from cloister.local.estimates import enough
-from cloister.local.frequency.direct import DirectEncoding
-from cloister.local.frequency.histogram import STEPS, SummationHistogramEncoding
-from cloister.local.frequency.pram import Pram
-from cloister.local.frequency.randomized_response import RandomizedResponse
-from cloister.local.frequency.rappor import Rappor
-from cloister.local.frequency.rappor_decoding import bit_gains
-from cloister.local.frequency.subset import SubsetSelection
-from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol
-from cloister.local.heavy_hitters import HeavyHitters
-from cloister.local.output_space import Integers
 from cloister.local.plausibility import Finding, findings_of
-from cloister.local.plausibility_numbers import CheckedNumber
 from cloister.local.protocol import Protocol
 
 __all__ = ["PoisoningBound", "ReportCheck", "check_reports", "poisoning_bound"]
@@ -178,8 +164,9 @@ def poisoning_bound(protocol: Protocol, *, fake_users: int) -> PoisoningBound:
     100 fake reports can move a count by +1,206 or -58: each weighs up to 12.1 people
     """
     count = check_count(fake_users, name="fake_users")
-    gain, loss = _gains(protocol)
-    return PoisoningBound(protocol=protocol.name, fake_users=count, gain=gain, loss=loss, at_once=_at_once(protocol))
+    gain, loss = protocol.poisoning_gains()
+    at_once = protocol.values_raised
+    return PoisoningBound(protocol=protocol.name, fake_users=count, gain=gain, loss=loss, at_once=at_once)
 
 
 def check_reports(protocol: Protocol, reports: Any, *, false_alarm: object = _FALSE_ALARM) -> ReportCheck:
@@ -193,7 +180,6 @@ def check_reports(protocol: Protocol, reports: Any, *, false_alarm: object = _FA
     Raises:
         ForeignReportError: if reports were made with another protocol.
         MalformedReportError: if a report is not one that the protocol can make.
-        ParameterTypeError: if nothing is known about the protocol's reports.
         TooFewReportsError: if there are none.
 
     >>> from cloister.local import OptimizedUnaryEncoding
@@ -204,8 +190,6 @@ def check_reports(protocol: Protocol, reports: Any, *, false_alarm: object = _FA
     rate = check_probability(false_alarm, name="false_alarm")
     if not 0 < rate < 1:
         raise ParameterError("false_alarm must be above 0 and below 1.", fix="use for example false_alarm=1e-6.")
-    if not isinstance(protocol, FrequencyProtocol | HeavyHitters | CheckedNumber):
-        raise _unchecked()
     found = protocol.read(reports)
     enough(len(found))
     return ReportCheck(
@@ -214,93 +198,4 @@ def check_reports(protocol: Protocol, reports: Any, *, false_alarm: object = _FA
         protocol=protocol.name,
         false_alarm=float(rate),
         guarantee=protocol.guarantee_of(found),
-    )
-
-
-@singledispatch
-def _gains(_protocol: Protocol) -> tuple[float, float]:
-    """Return by how much one report can raise, and lower, an estimated count."""
-    raise _uncounted()
-
-
-@_gains.register
-def _(protocol: SupportProtocol) -> tuple[float, float]:
-    p, q = map(float, protocol.probabilities)
-    return (1 - q) / (p - q), q / (p - q)
-
-
-@_gains.register
-def _(protocol: RandomizedResponse) -> tuple[float, float]:
-    p, q = map(float, protocol.probabilities)
-    parts = [(1 - q) / (p - q), -q / (p - q)]
-    parts += [1 - part for part in parts]
-    return max(parts), -min(parts)
-
-
-@_gains.register
-def _(protocol: SummationHistogramEncoding) -> tuple[float, float]:
-    field = protocol.output_space.fields[0]
-    reach = field.high / STEPS if isinstance(field, Integers) else np.inf
-    return reach, reach
-
-
-@_gains.register
-def _(protocol: Pram) -> tuple[float, float]:
-    matrix = np.array([[float(entry) for entry in row] for row in protocol.matrix])
-    back = np.linalg.inv(matrix)
-    return float(back.max()), float(-back.min())
-
-
-@_gains.register
-def _(protocol: Rappor) -> tuple[float, float]:
-    own, other = map(float, protocol.probabilities)
-    if_one, if_zero = (1 - other) / (own - other), -other / (own - other)
-    best = worst = 0.0
-    for gains in bit_gains(protocol.filters):
-        values = gains * if_one, gains * if_zero
-        best = max(best, float(np.maximum(*values).sum(axis=0).max()))
-        worst = min(worst, float(np.minimum(*values).sum(axis=0).min()))
-    return best, -worst
-
-
-@_gains.register
-def _(protocol: HeavyHitters) -> tuple[float, float]:
-    p, q = map(float, protocol.probabilities)
-    groups = len(protocol.lengths)
-    return groups * (1 - q) / (p - q), groups * q / (p - q)
-
-
-@singledispatch
-def _at_once(protocol: Protocol) -> int:
-    """Return how many values one report can raise together."""
-    return len(protocol.domain) if isinstance(protocol, FrequencyProtocol) else 1
-
-
-@_at_once.register(DirectEncoding)
-@_at_once.register(RandomizedResponse)
-@_at_once.register(Pram)
-def _(_protocol: Protocol) -> int:
-    return 1
-
-
-@_at_once.register
-def _(protocol: SubsetSelection) -> int:
-    return protocol.size
-
-
-@_at_once.register
-def _(protocol: HeavyHitters) -> int:
-    return protocol.candidates
-
-
-def _uncounted() -> ParameterTypeError:
-    return ParameterTypeError(
-        "This protocol does not count values.", fix="use a frequency protocol, such as DirectEncoding."
-    )
-
-
-def _unchecked() -> ParameterTypeError:
-    return ParameterTypeError(
-        "Nothing is known about what reports of this protocol must look like.",
-        fix="use a frequency protocol, such as DirectEncoding, or Duchi, Piecewise or Hybrid for a number.",
     )

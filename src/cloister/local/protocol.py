@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from fractions import Fraction
 from inspect import signature
 from math import ceil
@@ -32,7 +33,9 @@ from cloister.errors import (
     ParameterTypeError,
 )
 from cloister.local.draws import CERTAIN, Draws, SourceDraws
+from cloister.local.estimates import Floats
 from cloister.local.output_space import OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.reports import Report, Reports, read_reports
 
 __all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "Protocol", "check_local_epsilon", "open_protocol", "protocols"]
@@ -41,6 +44,10 @@ LARGEST_EPSILON = 20
 SMALLEST_EPSILON = Fraction(1, 10**6)
 _AGREEMENT = Fraction(1, 10**9)
 _SCHEMA = "cloister.protocol/1"
+_STATED = ("perturb", "likelihood_ratio", "likeliest_report", "plausibility_tests")
+"""What every protocol with a name states, not above the place where it says what the device does."""
+_ALSO_STATED = ("poisoning_gains", "log_likelihoods")
+"""What families of protocols may leave open, and their members may not."""
 
 FOLLOWED = "the device followed the protocol, with randomness that nobody can predict"
 """What every local guarantee assumes: a collector cannot see it from a report."""
@@ -62,6 +69,22 @@ class Protocol(ABC):
 
     epsilon: Fraction
     output_space: OutputSpace
+
+    def __init_subclass__(cls, **options: Any) -> None:  # of further bases
+        """Refuse a protocol that says how it answers and not what its honest reports look like.
+
+        What is missing would be silence: a check that passes without having looked. A protocol that changes what the
+        device does must say anew how likely its reports are and what they are compared with.
+        """
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls):
+            return
+        home = {name: next(place for place, kind in enumerate(cls.__mro__) if name in vars(kind)) for name in _STATED}
+        required = (*_STATED, *_ALSO_STATED)
+        missing = [name for name in required if getattr(getattr(cls, name), "__isabstractmethod__", False)]
+        missing += [name for name in _STATED if name not in missing and home[name] > home["perturb"]]
+        if missing:
+            raise InternalError(f'the local protocol "{cls.name}" does not state {", ".join(missing)}')
 
     def __init__(self, *, epsilon: object) -> None:
         self.epsilon = check_local_epsilon(epsilon)
@@ -97,6 +120,41 @@ class Protocol(ABC):
     @abstractmethod
     def likelihood_ratio(self) -> Fraction:
         """Return the largest ratio of the probabilities of one report under two values, exactly."""
+
+    @property
+    @abstractmethod
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value, or a bound above it.
+
+        So surprising it is, at least, that two reports are the same.
+        """
+
+    @abstractmethod
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with, whatever people's values are; see `plausibility`."""
+
+    def log_likelihoods(self, payload: Payload) -> Floats:  # noqa: ARG002  # for those that have them
+        """Return for each report and value the logarithm of the probability, up to a number for each report.
+
+        Raises:
+            ParameterTypeError: if the protocol is not one for a value of a public domain.
+        """
+        raise several_values()
+
+    def poisoning_gains(self) -> tuple[float, float]:
+        """Return by how much one report can raise, and lower, an estimated count.
+
+        Raises:
+            ParameterTypeError: if the protocol does not count values.
+        """
+        raise ParameterTypeError(
+            "This protocol does not count values.", fix="use a frequency protocol, such as DirectEncoding."
+        )
+
+    @property
+    def values_raised(self) -> int:
+        """Return how many values one report can raise together."""
+        return 1
 
     def epsilon_of(self) -> Fraction:
         """Return the epsilon of the device's actual law, rounded up beyond the thirtieth digit."""
@@ -176,6 +234,14 @@ class Protocol(ABC):
                 "These probabilities are too small for a decision with 64 random bits.",
                 fix="use probabilities above 0.000000001, or none at all.",
             )
+
+
+def several_values() -> ParameterTypeError:
+    """Return the error for likelihoods of reports that are not about one value of a public domain."""
+    return ParameterTypeError(
+        "This attack is for reports of one value of a public domain.",
+        fix="give a protocol such as DirectEncoding, OptimizedUnaryEncoding or OptimizedLocalHashing.",
+    )
 
 
 def check_local_epsilon(value: object) -> Fraction:

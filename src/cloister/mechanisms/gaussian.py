@@ -16,9 +16,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from statistics import NormalDist
-
-import numpy as np
 
 from cloister.accounting.events import DiscreteGaussianEvent, Event, GaussianEvent
 from cloister.accounting.gaussian import classic_gaussian_multiplier, gaussian_multiplier
@@ -28,6 +25,7 @@ from cloister.errors import ParameterError
 from cloister.mechanisms.additive import IntegerNoise, RealNoise
 from cloister.mechanisms.base import mechanisms
 from cloister.mechanisms.lattice import steps_apart_l2
+from cloister.mechanisms.noise_laws import gaussian_half_width, gaussian_standard_deviation
 from cloister.mechanisms.sampling.blocks import Sampler
 from cloister.mechanisms.sampling.discrete_gaussian import discrete_gaussian
 
@@ -35,18 +33,6 @@ _SMOOTHING = 4
 _SLACK = Fraction(1, 10**15)
 _SMALLEST_EPSILON = Fraction(1, 10**9)
 _CALIBRATIONS = {"analytic": gaussian_multiplier, "classic": classic_gaussian_multiplier}
-
-
-def gaussian_half_width(squared_sigma: Fraction, confidence: object) -> int:
-    """Return steps m with ``Pr[abs(noise) <= m] >= confidence`` for discrete Gaussian noise; fewest for small sigma."""
-    covered_share = validation.check_confidence(confidence)
-    inside, outside = float(covered_share), float(1 - covered_share)
-    sigma = math.sqrt(squared_sigma)
-    if sigma > 1000:
-        return math.ceil(sigma * -NormalDist().inv_cdf(outside / 2)) + 1
-    weights = np.exp(-(np.arange(math.ceil(40 * sigma) + 2) ** 2) / (2 * float(squared_sigma)))
-    covered = 2 * np.cumsum(weights) - 1
-    return int(np.searchsorted(covered, inside * covered[-1] * (1 + 1e-12)))
 
 
 @mechanisms.register("discrete_gaussian")
@@ -81,8 +67,8 @@ class DiscreteGaussian(IntegerNoise):
 
     @property
     def standard_deviation(self) -> float:
-        """Return an upper bound, tight unless sigma is below 1, of the standard deviation of the noise."""
-        return math.sqrt(self.squared_sigma)
+        """Return the standard deviation of the noise on one coordinate."""
+        return gaussian_standard_deviation(self.squared_sigma)
 
     def margin(self, confidence: object = 0.95) -> float:
         """Return the half-width that covers the noise on one coordinate with a probability."""
@@ -137,7 +123,7 @@ class Gaussian(RealNoise):
     @property
     def standard_deviation(self) -> float:
         """Return the standard deviation of the noise on one coordinate."""
-        return math.sqrt(self.steps_squared_sigma) * float(self.lattice.granularity)
+        return gaussian_standard_deviation(self.steps_squared_sigma) * float(self.lattice.granularity)
 
     def margin(self, confidence: object = 0.95) -> float:
         """Return the half-width that covers noise and rounding on one coordinate with a probability."""

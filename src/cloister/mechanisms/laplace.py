@@ -20,25 +20,9 @@ from cloister.core.guarantees import PureDP
 from cloister.mechanisms.additive import IntegerNoise, RealNoise
 from cloister.mechanisms.base import mechanisms
 from cloister.mechanisms.lattice import steps_apart_l1
+from cloister.mechanisms.noise_laws import laplace_half_width, laplace_standard_deviation
 from cloister.mechanisms.sampling.blocks import Sampler
 from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
-
-
-def laplace_half_width(scale: Fraction, confidence: object) -> int:
-    """Return the fewest steps m with ``Pr[abs(noise) <= m] >= confidence`` for discrete Laplace noise of a scale.
-
-    The tail is ``Pr[abs(noise) > m] = 2 a**(m + 1) / (1 + a)`` with ``a = exp(-1/scale)``.
-    """
-    outside = 1 - validation.check_confidence(confidence)
-    ratio = math.exp(-float(1 / scale))
-    steps = float(scale) * math.log(2 / (float(outside) * (1 + ratio)))
-    return max(0, math.ceil(steps * (1 + 1e-12)) - 1)
-
-
-def laplace_standard_deviation(scale: Fraction) -> float:
-    """Return the standard deviation of discrete Laplace noise, ``sqrt(2 a) / (1 - a)`` with ``a = exp(-1/scale)``."""
-    rate = float(1 / scale)
-    return math.sqrt(2) * math.exp(-rate / 2) / -math.expm1(-rate)
 
 
 @mechanisms.register("discrete_laplace")

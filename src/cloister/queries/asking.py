@@ -178,7 +178,8 @@ class Asking:
             event=planned.event,
             source=source,
             fresh=fresh,
-            run=lambda: measure(planned, contribution, source).to_dict(),
+            run=lambda rows: measure(planned, contribution, source, rows=rows).to_dict(),
+            rows=question.rows,
         )
         made = planned if paid.price == price else plan(question, contribution, paid.price, noise=noise)
         keys, aggregates = estimate(made, Noisy.from_dict(paid.payload, question.keys))
@@ -235,7 +236,8 @@ class Asking:
             price=offer,
             event=event,
             source=source,
-            run=lambda: chooser.measure(source),
+            run=lambda rows: replace(chooser, rows=rows).measure(source),
+            rows=chooser.rows,
             **options,
         )
         made = replace(chooser, epsilon=paid.price.amount)
@@ -270,7 +272,8 @@ class Asking:
             price=offer,
             event=asked.noise.event,
             source=source,
-            run=lambda: asked.measure(source),
+            run=lambda rows: replace(asked, rows=rows).measure(source),
+            rows=asked.rows,
             **options,
         )
         made = replace(asked, epsilon=paid.price.amount)

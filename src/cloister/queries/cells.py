@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from cloister.data.columns import MOST_CATEGORIES
 from cloister.errors import ParameterError
 from cloister.mechanisms.base import with_room
 from cloister.queries.question import Key, Number
@@ -27,8 +28,6 @@ __all__ = [
     "public_cells",
     "ranked_cells",
 ]
-
-LARGEST_ANSWER = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +94,10 @@ def check_size(keys: Sequence[Key]) -> int:
     size = 1
     for key in keys:
         size *= 1 if key.values is None else len(key.values)
-    if size > LARGEST_ANSWER:
+    if size > MOST_CATEGORIES:
         raise ParameterError(
             f"The answer would have {size:,} groups, all of which are released, also empty ones.",
-            fix=f"group by fewer columns or wider bins; at most {LARGEST_ANSWER:,} groups are answered at once.",
+            fix=f"group by fewer columns or wider bins; at most {MOST_CATEGORIES:,} groups are answered at once.",
         )
     return size
 
@@ -127,7 +126,7 @@ def _codes(result: pa.Table, keys: Sequence[Key], sizes: Sequence[int]) -> tuple
     known = np.ones(result.num_rows, dtype=bool)
     cell = np.zeros(result.num_rows, dtype=np.int64)
     for number, (key, size) in enumerate(zip(keys, sizes, strict=True)):
-        column = _key_column(result, number)
+        column = result.column(f"k{number}").combine_chunks()
         codes = _places(column, key.values or ())
         known &= codes >= 0
         cell = cell * size + codes
@@ -142,24 +141,16 @@ def _places(column: pa.Array, values: Sequence[Any]) -> NDArray[np.int64]:
     return np.asarray(places[_whole_numbers(encoded.indices, missing=len(places) - 1)])
 
 
-def _key_column(result: pa.Table, number: int) -> pa.Array:
-    """Return a column of keys with one zero: which of two equal zeros stands for a group is up to a single row."""
-    column = result.column(f"k{number}").combine_chunks()
-    return pc.add(column, 0.0) if pa.types.is_floating(column.type) else column
-
-
 def occurring_cells(result: pa.Table, keys: Sequence[Key], components: Sequence[Component]) -> Cells:
     """Return the groups that occur, sorted by key; public keys among them only with their public values."""
     keep = np.ones(result.num_rows, dtype=bool)
     for number, key in enumerate(keys):
-        column = _key_column(result, number)
+        column = result.column(f"k{number}").combine_chunks()
         keep &= ~pc.is_null(column).to_numpy(zero_copy_only=False)
         if key.values is not None:
             found = pc.is_in(column, value_set=pa.array(key.values, column.type))
             keep &= found.to_numpy(zero_copy_only=False)
     kept = result.filter(pa.array(keep))
-    for number in range(len(keys)):
-        kept = kept.set_column(number, f"k{number}", _key_column(kept, number))
     order = pc.sort_indices(kept, [(f"k{number}", "ascending") for number in range(len(keys))])
     kept = kept.take(order)
     shown = tuple(_shown_values(kept.column(f"k{number}"), key) for number, key in enumerate(keys))

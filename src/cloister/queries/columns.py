@@ -19,7 +19,7 @@ from cloister.data.measures import Sum
 from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.table import Table
-from cloister.errors import MissingBoundsError, ParameterError, ParameterTypeError, UnknownColumnError
+from cloister.errors import MissingBoundsError, ParameterError, ParameterTypeError, UnknownColumnError, a_or_an
 from cloister.queries.question import Key, Number
 
 __all__ = ["column_key", "column_number", "fixed_point", "position_of", "present_value"]
@@ -115,7 +115,7 @@ def column_key(
         raise ParameterError(f'The values given for "{name}" repeat one.', fix="list every value once.")
     if not usable:
         raise MissingBoundsError(
-            f'None of the values given for "{name}" can occur in a {storage} column.',
+            f'None of the values given for "{name}" can occur in {a_or_an(storage)} column.',
             fix=f"list values of the type {storage}.",
         )
     return Key(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,8 +23,8 @@ class LaplaceNoise(LaplaceSteps):
 
 @dataclass(frozen=True, slots=True)
 class GaussianNoise(GaussianSteps):
-    """Discrete Gaussian noise on whole numbers."""
+    """Discrete Gaussian noise on whole numbers, or on a finer lattice."""
 
     def law(self, unit: Fraction) -> Noise:
         """Return the law of the noise when a step is worth ``unit``."""
-        return Noise("gaussian", self.deviation * float(unit), float(unit))
+        return Noise("gaussian", math.sqrt(self.squared_sigma) * float(unit), float(unit / self.refinement))

@@ -27,6 +27,7 @@ from cloister.accounting.events import (
 from cloister.accounting.gaussian import gaussian_multiplier
 from cloister.core import exact, validation
 from cloister.core.guarantees import DifferentialPrivacy
+from cloister.data.columns import MOST_CATEGORIES
 from cloister.errors import ParameterError
 from cloister.queries.contribution import Contribution
 from cloister.queries.measurements import Design, Ranking, design
@@ -73,8 +74,8 @@ def plan(question: Question, contribution: Contribution, price: Price, *, noise:
         names = ", ".join(f'"{key.name}"' for key in question.keys if key.values is None)
         raise ParameterError(
             f"The groups of {names} are not public, and choosing them privately needs delta.",
-            fix="state the values: categories in the schema, bins, or an expression such as CASE or FLOOR(x / 10); "
-            "or add delta, such as delta=1e-6, to the price, which shows large groups only.",
+            fix=f"state the values, at most {MOST_CATEGORIES:,}: categories in the schema, bins, or an expression such "
+            "as CASE or FLOOR(x / 10); or add delta, such as delta=1e-6, to the price, which shows large groups only.",
         )
     chosen = _choose(found, price, noise)
     if chosen == "laplace" and not found.selects_keys:

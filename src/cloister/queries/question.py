@@ -6,7 +6,7 @@ positional columns, and domains that the schema or the analyst states, never a v
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
@@ -81,6 +81,10 @@ class Rows:
     condition: exp.Expression | None = None
     person: exp.Expression | None = None
     rows_per_person: int | None = None
+
+    def nobody(self) -> Rows:
+        """Return the same source without any row: no value of it is looked at, by any engine."""
+        return replace(self, condition=exp.false())
 
     def __str__(self) -> str:
         parts = (self.source, self.condition, self.person)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from cloister.core.random import RandomSource
 from cloister.data.profile import StorageType
 from cloister.errors import InternalError
+from cloister.mechanisms.base import ROOM
 from cloister.queries.answers import Estimate
 from cloister.queries.cells import Cells, Component, Ranked
 from cloister.queries.contribution import Contribution
@@ -37,6 +38,7 @@ from cloister.queries.question import (
     Mean,
     Number,
     Quantile,
+    Rows,
     StandardDeviation,
     Total,
     Variance,
@@ -68,7 +70,7 @@ class Noisy:
         """Return what `to_dict` wrote."""
         shown = values["shown"]
         return cls(
-            {name: _whole(vector) for name, vector in values["vectors"].items()},
+            {name: _array(vector) for name, vector in values["vectors"].items()},
             tuple(np.array(chosen, dtype=np.int64) for chosen in values["ranks"]),
             None
             if shown is None
@@ -76,9 +78,10 @@ class Noisy:
         )
 
 
-def measure(plan: Plan, contribution: Contribution, source: RandomSource) -> Noisy:
-    """Return the noisy numbers of a plan. The budget must have been charged before."""
-    core = ExactCore(plan.question, contribution, plan.design.reach)
+def measure(plan: Plan, contribution: Contribution, source: RandomSource, *, rows: Rows | None = None) -> Noisy:
+    """Return the noisy numbers of a plan, about its own rows or others. The budget must have been charged before."""
+    question = plan.question if rows is None else replace(plan.question, rows=rows)
+    core = ExactCore(question, contribution, plan.design.reach)
     cells = core.cells(plan.design.components) if plan.design.measurements else None
     ranks = tuple(
         _choose(core.ranks(ranking.number), chooser, source)
@@ -173,9 +176,12 @@ class _Reader:
         steps = sum(vector[part] for part in parts)
         noises = (self._law(name),) * len(parts)
         scale = self._measurement(name).unit.denominator
-        if scale == 1:
+        is_fine = self._plan.noises[name].refinement > 1
+        if scale == 1 and not is_fine:
             return np.asarray(steps), Linear(noises, vector.shape[1])
-        counts = np.asarray((steps + scale // 2) // scale)
+        counts = _nearest(steps, scale) if is_fine else np.asarray((steps + scale // 2) // scale)
+        if scale == 1:
+            return counts, Linear(noises, vector.shape[1], is_whole=True)
         return counts, Linear(noises, vector.shape[1], rounding=0.5)
 
     def _total(self, number: Number) -> tuple[NDArray[Any], Uncertainty]:
@@ -244,7 +250,15 @@ def _floats(steps: NDArray[Any], unit: Fraction) -> NDArray[np.float64]:
     """Return noisy steps as numbers; rounding here touches only what is private already."""
     if unit.numerator == 1 and unit.denominator & (unit.denominator - 1) == 0 and steps.dtype != object:
         return np.ldexp(steps.astype(np.float64), 1 - unit.denominator.bit_length())
-    return np.array([_float(int(step) * unit) for step in steps.tolist()], dtype=np.float64)
+    return np.array([_float(Fraction(step) * unit) for step in steps.tolist()], dtype=np.float64)
+
+
+def _nearest(steps: Any, scale: int) -> NDArray[Any]:
+    """Return the nearest whole numbers to steps on a finer lattice, halves upward; large ones as Python's own."""
+    rounded = np.floor(np.asarray(steps, dtype=np.float64) / scale + 0.5)
+    if (np.abs(rounded) < ROOM).all():
+        return rounded.astype(np.int64)
+    return np.array([int(number) for number in rounded.tolist()], dtype=object)
 
 
 def _float(value: Fraction) -> float:
@@ -260,8 +274,11 @@ def _all_groups(keys: Sequence[Key]) -> tuple[list[Any], ...]:
     return tuple([row[position] for row in combinations] for position in range(len(keys)))
 
 
-def _whole(vector: list[list[int]]) -> NDArray[Any]:
+def _array(vector: list[list[int | float]]) -> NDArray[Any]:
+    """Return steps as they were: floats on a finer lattice, else whole numbers, large ones as Python's own."""
     array = np.array(vector, dtype=object)
+    if any(isinstance(item, float) for item in array.flat):
+        return array.astype(np.float64)
     fits = all(abs(item) < 2**63 for item in array.flat)
     return array.astype(np.int64) if fits else array
 

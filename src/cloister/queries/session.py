@@ -14,11 +14,13 @@ from typing import Any
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
+from cloister.accounting.failures import finish
 from cloister.accounting.ledger import Ledger
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.core.random import RandomSource
 from cloister.errors import BudgetExceededError, ParameterError
 from cloister.queries.price import Price
+from cloister.queries.question import Rows
 
 __all__ = ["Paid", "Session"]
 
@@ -77,9 +79,10 @@ class Session:
         event: Event,
         source: RandomSource,
         fresh: bool,
-        run: Callable[[], Any],
+        run: Callable[[Rows], Any],
+        rows: Rows,
     ) -> Paid:
-        """Return a stored answer, or charge the account, run, and store what it gives."""
+        """Return a stored answer, or charge the account, run on the rows, and store what it gives."""
         name = _digest(key)
         budget = self.ledger.account(self.dataset).budget
         cost = budget.cost_of(guarantee)
@@ -95,7 +98,7 @@ class Session:
             key=name,
         )
         self._share = None
-        payload = run()
+        payload = finish(lambda: run(rows), nothing=lambda: run(rows.nobody()))
         if source.is_secure:
             self.ledger.store_answer(receipt, answer={"price": price.to_dict(), "payload": payload})
         return Paid(payload, receipt.cost, price)

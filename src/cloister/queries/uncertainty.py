@@ -1,8 +1,9 @@
 """How far noisy answers are from the truth: half-widths at a confidence, from the public law of the noise.
 
-A margin covers the noise (and rounding), not what clamping or a limit on contributions changed; notes say so. Sums of
-independent noises are convolved numerically on a grid, rounding outward. The interval of a ratio is Fieller's (1954):
-all ratios that the noise does not exclude.
+A margin covers the noise (and rounding), not what clamping or a limit on contributions changed; notes say so. The laws
+are those of `cloister.mechanisms.noise_laws`, so that a mechanism and a question with the same noise state the same
+margin. Sums of independent noises on different lattices are convolved on a grid, rounding outward. The interval of a
+ratio is Fieller's (1954): all ratios that the noise does not exclude.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Protocol
@@ -18,6 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import validation
+from cloister.mechanisms.noise_laws import (
+    gaussian_half_width,
+    gaussian_standard_deviation,
+    laplace_half_width,
+    laplace_standard_deviation,
+    sum_half_width,
+)
 
 __all__ = ["Exactly", "Linear", "Moments", "Noise", "Ratio", "Uncertainty", "Unknown"]
 
@@ -26,6 +35,8 @@ Floats = NDArray[np.float64]
 _POINTS = 2**13
 _REACH = 30.0
 _RATIOS = 33
+_ROUNDING = 12**-0.5
+"""The standard deviation of what rounding to whole numbers changes."""
 
 
 class Uncertainty(Protocol):
@@ -46,9 +57,9 @@ class Uncertainty(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """One independent noise on a lattice: Laplace with a scale, or Gaussian with a standard deviation.
+    """One independent noise: Laplace with a scale, or Gaussian with a sigma.
 
-    The law is that of the continuous noise; ``step`` is the distance of lattice points, by which half-widths grow.
+    ``step`` is the distance of the points of its lattice; 0 stands for continuous noise.
     """
 
     kind: str
@@ -62,10 +73,19 @@ class Noise:
     @property
     def deviation(self) -> float:
         """Return the standard deviation."""
-        return self.scale * math.sqrt(2) if self.kind == "laplace" else self.scale
+        if not self.step:
+            return self.scale * math.sqrt(2) if self.kind == "laplace" else self.scale
+        if self.kind == "laplace":
+            return laplace_standard_deviation(self.in_steps) * self.step
+        return gaussian_standard_deviation(self.in_steps**2) * self.step
+
+    @property
+    def in_steps(self) -> Fraction:
+        """Return the scale or sigma in steps of the lattice."""
+        return Fraction(self.scale) / Fraction(self.step)
 
     def cumulative(self, points: NDArray[Any]) -> Floats:
-        """Return the distribution function."""
+        """Return the distribution function of the continuous noise."""
         if self.kind == "gaussian":
             from scipy.special import ndtr
 
@@ -75,11 +95,13 @@ class Noise:
 
     def half_width(self, confidence: float) -> float:
         """Return what covers this noise alone with a probability: a whole number of steps."""
+        if self.step:
+            if self.kind == "gaussian":
+                return gaussian_half_width(self.in_steps**2, confidence) * self.step
+            return laplace_half_width(self.in_steps, confidence) * self.step
         if self.kind == "gaussian":
-            width = self.scale * -NormalDist().inv_cdf((1 - confidence) / 2) + self.step
-        else:
-            width = -self.scale * math.log1p(-confidence)
-        return math.ceil(width / self.step) * self.step if self.step else width
+            return self.scale * -NormalDist().inv_cdf((1 - confidence) / 2)
+        return -self.scale * math.log1p(-confidence)
 
 
 @lru_cache(maxsize=4096)
@@ -88,6 +110,10 @@ def half_width(noises: tuple[Noise, ...], confidence: float) -> float:
     parts = tuple(noise for noise in noises if noise.scale > 0)
     if len(parts) <= 1:
         return parts[0].half_width(confidence) if parts else 0.0
+    if parts[0].step and len({noise.step for noise in parts}) == 1:
+        steps = sum_half_width([(noise.kind, float(noise.in_steps)) for noise in parts], confidence)
+        if steps is not None:
+            return steps * parts[0].step
     deviation = math.sqrt(sum(noise.deviation**2 for noise in parts))
     if max(noise.deviation for noise in parts) > 0.9999 * deviation:
         return sum(noise.half_width(confidence if noise.deviation > deviation / 2 else 0.9) for noise in parts)
@@ -104,24 +130,30 @@ def half_width(noises: tuple[Noise, ...], confidence: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A sum of noises, the same for every answer; ``rounding`` is added for answers shown in whole numbers."""
+    """A sum of noises, the same for every answer.
+
+    ``rounding`` is added for answers that were rounded. Where ``is_whole``, the exact answers are whole numbers, and
+    noisy ones were rounded to such: noise of less than m and a half then moves an answer by m at most.
+    """
 
     noises: tuple[Noise, ...]
     size: int
     rounding: float = 0.0
+    is_whole: bool = False
 
     def margins(self, confidence: object = 0.95) -> Floats:
         """Return the half-width for each answer."""
         inside = float(validation.check_confidence(confidence))
-        return np.full(self.size, half_width(self.noises, inside) + self.rounding)
+        width = half_width(self.noises, inside)
+        return np.full(self.size, math.floor(width + 0.5) if self.is_whole else width + self.rounding)
 
     def deviations(self) -> Floats:
-        """Return the standard deviation of the noise."""
-        return np.full(self.size, deviation(self.noises))
+        """Return the standard deviation of the noise, and of rounding where exact answers are whole numbers."""
+        return np.full(self.size, math.hypot(deviation(self.noises), _ROUNDING * self.is_whole))
 
     def take(self, rows: NDArray[np.int64]) -> Linear:
         """Return the error of some of the answers."""
-        return Linear(self.noises, len(rows), self.rounding)
+        return Linear(self.noises, len(rows), self.rounding, self.is_whole)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

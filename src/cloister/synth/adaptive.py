@@ -91,8 +91,8 @@ class AdaptiveMarginals(MarginalSynthesizer):
             return columns
         largest = sorted(facts.domain.sizes)[-2:]
         each = (1 - self._first(facts)) / (_USUAL * len(columns))
-        deviation = purse.noise(each * (1 - _CHOICE)).deviation
-        return (*columns, Expectation("the largest pair of columns", math.prod(largest), deviation))
+        noise = purse.noise(each * (1 - _CHOICE))
+        return (*columns, Expectation.of("the largest pair of columns", math.prod(largest), noise))
 
     def _first(self, facts: Facts) -> Fraction:
         return _FIRST if len(facts.domain.names) > 1 else Fraction(1)
@@ -100,7 +100,7 @@ class AdaptiveMarginals(MarginalSynthesizer):
     def _rounds(self, work: Work, rows: float, candidates: Sequence[Columns]) -> int:
         """Return how many rounds there are: more where noise is small for a released number of rows."""
         sizes = work.facts.domain.sizes
-        usual = work.purse.noise(work.purse.left * (1 - _CHOICE) / (_USUAL * len(sizes))).deviation
+        usual = work.purse.deviation(work.purse.left * (1 - _CHOICE) / (_USUAL * len(sizes)))
         cells = statistics.median(math.prod(sizes[column] for column in part) for part in candidates)
         per_column = _USUAL * _BEARABLE / Expectation("a candidate", round(cells), usual).error(round(rows))
         return max(1, round(len(sizes) * min(max(per_column, float(_FEWEST)), float(_MOST))))
@@ -184,7 +184,7 @@ class _Picking:
         candidates = self._fitting(1 - self.work.purse.left + share)
         if not candidates:
             return False
-        deviation = self.work.purse.noise(share * (1 - _CHOICE)).deviation
+        deviation = self.work.purse.deviation(share * (1 - _CHOICE))
         scores = self._scores(model, candidates, deviation)
         top = max(self.weights[part] for part in candidates)
         chosen: Columns = self.work.choose(scores, candidates, share * _CHOICE, label="which marginal", sensitivity=top)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -20,12 +20,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pyarrow as pa
 
 from cloister.accounting.events import Event
+from cloister.accounting.failures import finish
 from cloister.accounting.paying import pay
 from cloister.core.guarantees import Guarantee
 from cloister.core.provenance import Provenance
 from cloister.core.random import RandomSource, RandomState, SeededRandomSource, caveats_of, random_source
 from cloister.core.registry import Registry
 from cloister.core.validation import check_count
+from cloister.crypto.certificates import certify
+from cloister.crypto.release_kinds import SYNTHETIC
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
@@ -44,6 +47,7 @@ from cloister.synth.expectation import Expectation, warn_of_noise
 from cloister.synth.public_schema import public_schema
 
 if TYPE_CHECKING:
+    from cloister.crypto.signatures import SigningKey
     from cloister.report import Report
     from cloister.synth.previewing import Preview
 
@@ -157,10 +161,16 @@ class Synthesizer(ABC):
         self._expect(facts)
         source = random_source(self.random_state)
         self._pay(guarantee, event)
-        self._forget()
+
+        def learn(rows: Table) -> None:
+            self._forget()
+            self._learn(facts, person_rows(rows, facts.domain, unit=self.unit, limit=self.max_rows_per_unit), source)
+
         try:
-            rows = person_rows(opened, facts.domain, unit=self.unit, limit=self.max_rows_per_unit)
-            self._learn(facts, rows, source)
+            if event is None:
+                learn(opened)
+            else:
+                finish(lambda: learn(opened), nothing=lambda: learn(opened.without_rows()))
         except BaseException:
             self._forget()
             raise
@@ -349,6 +359,34 @@ class Synthesizer(ABC):
         from cloister.synth.saving import save
 
         save(self, path, overwrite=overwrite)
+
+    def certify(
+        self,
+        path: str | Path,
+        *,
+        signing_key: SigningKey,
+        conditions: Sequence[str] = (),
+        overwrite: bool = False,
+    ) -> Path:
+        """Write a certificate beside a file of rows that were drawn, and return where: the promise, how, and a digest.
+
+        Args:
+            path: the file with the rows.
+            signing_key: who signs it.
+            conditions: what was asked of the rows, as ``sex=F``.
+            overwrite: whether a certificate that is there may be replaced.
+        """
+        from cloister.synth.saving import recipe_of
+
+        recipe = recipe_of(self) | ({"conditions": list(conditions)} if conditions else {})
+        return certify(
+            [path],
+            kind=SYNTHETIC,
+            guarantee=self.guarantee_,
+            recipe=recipe,
+            key=signing_key,
+            overwrite=overwrite,
+        )
 
     def report(self, path: str | Path | None = None, *, title: str = "A synthetic table") -> Report:
         """Return what is promised, what was measured and how exactly; with a path, it is written there as well."""

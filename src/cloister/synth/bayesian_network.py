@@ -94,7 +94,7 @@ class BayesianNetwork(MarginalSynthesizer):
         if len(columns) == 1:
             return columns
         pair = math.prod(sorted(facts.domain.sizes)[-2:])
-        return (*columns, Expectation("the largest pair of columns", pair, self._family_noise(facts)))
+        return (*columns, Expectation.of("the largest pair of columns", pair, purse.noise(self._shares(facts)[2])))
 
     def _shares(self, facts: Facts) -> tuple[Fraction, Fraction, Fraction]:
         """Return what goes to columns, to each choice and to each family."""
@@ -105,7 +105,7 @@ class BayesianNetwork(MarginalSynthesizer):
 
     def _family_noise(self, facts: Facts) -> float:
         share = self._shares(facts)[2]
-        return Purse(self._allowance()).noise(share).deviation if share else math.inf
+        return Purse(self._allowance()).deviation(share) if share else math.inf
 
     def _modeled(self, work: Work) -> MarginalModel:
         single, choice, family = self._shares(work.facts)

@@ -145,7 +145,7 @@ class GroupedGaussian(NumericSynthesizer):
         if self._levels(columns, classes):
             share *= 1 - _CUTTING
         noise = plan_moments(self._allowance(), share, Box.whole(columns).reach)
-        counts = Expectation("rows of each class", classes, noise.count.deviation)
+        counts = Expectation.of("rows of each class", classes, noise.count)
         if self.expected_rows is None:
             return (counts,)
         rows = max(1, check_count(self.expected_rows, name="expected_rows")) / classes

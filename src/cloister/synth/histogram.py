@@ -31,6 +31,7 @@ from cloister.core.guarantees import Guarantee
 from cloister.core.simplex import norm_sub
 from cloister.errors import ParameterError
 from cloister.mechanisms.allowance import Allowance, StepNoise
+from cloister.mechanisms.step_noise import LaplaceSteps
 from cloister.synth.base import Facts, synthesizers
 from cloister.synth.conditions import whole_cells
 from cloister.synth.expectation import Expectation
@@ -76,12 +77,12 @@ class HistogramSynthesizer(MarginalSynthesizer):
             chosen[domain.positions([name])[0]] &= whole_cells(domain[name], given)
         part = np.ix_(*chosen)
         possible = possible_cells(self.fitted_facts)[part]
-        is_pure = self._allowance().is_pure
+        noise = _noise(self._allowance())
         return RangeCount(
-            value=int(seen.values[part][possible].sum()),
+            value=round(float(seen.values[part][possible].sum())),
             cells=int(possible.sum()),
-            scale=seen.deviation / math.sqrt(2) if is_pure else seen.deviation,
-            noise="laplace" if is_pure else "gaussian",
+            scale=float(noise.scale) if isinstance(noise, LaplaceSteps) else noise.deviation,
+            noise="laplace" if isinstance(noise, LaplaceSteps) else "gaussian",
             guarantee=self.guarantee_,
         )
 
@@ -97,7 +98,7 @@ class HistogramSynthesizer(MarginalSynthesizer):
                 f"A histogram of these columns has {cells:,} cells; {MOST_CELLS:,} are possible.",
                 fix="name fewer columns or bins, or use SpanningTree, which takes any number of columns.",
             )
-        return (Expectation(" x ".join(facts.domain.names), cells, _noise(self._allowance()).deviation),)
+        return (Expectation.of(" x ".join(facts.domain.names), cells, _noise(self._allowance())),)
 
     def _modeled(self, work: Work) -> MarginalModel:
         columns = tuple(range(len(work.facts.domain.names)))

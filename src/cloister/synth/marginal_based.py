@@ -92,8 +92,8 @@ class Work:
 
 def column_expectations(facts: Facts, purse: Purse, share: Fraction) -> tuple[Expectation, ...]:
     """Return how exact `Work.measure_columns` will be."""
-    deviation = purse.noise(share / len(facts.domain.names)).deviation
-    return tuple(Expectation(item.name, item.size, deviation) for item in facts.domain.attributes)
+    noise = purse.noise(share / len(facts.domain.names))
+    return tuple(Expectation.of(item.name, item.size, noise) for item in facts.domain.attributes)
 
 
 def possible_cells(facts: Facts) -> NDArray[np.bool_]:

@@ -83,9 +83,9 @@ class MultiplicativeWeights(MarginalSynthesizer):
         purse, (counted, each) = Purse(self._allowance()), self._shares(facts)
         largest = max(self._asked(facts), key=lambda part: _size(facts, part))
         name = " x ".join(facts.domain.names[column] for column in largest)
-        found = [Expectation(name, _size(facts, largest), purse.noise(each).deviation)]
+        found = [Expectation.of(name, _size(facts, largest), purse.noise(each))]
         if counted:
-            found.append(Expectation("the number of rows", 1, purse.noise(counted).deviation))
+            found.append(Expectation.of("the number of rows", 1, purse.noise(counted)))
         return tuple(found)
 
     def _asked(self, facts: Facts) -> list[Columns]:

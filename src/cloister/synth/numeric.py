@@ -52,7 +52,7 @@ class NumberNoise(Expectation):
         return min(1.0, self.deviation)
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.cells:,} numbers, each ± {1.96 * self.deviation:.2g} times half its range (95%)"
+        return f"{self.what}: {self.cells:,} numbers, each ± {self.margin:.2g} times half its range (95%)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

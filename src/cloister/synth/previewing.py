@@ -67,6 +67,5 @@ def preview_of(synthesizer: Synthesizer, table: Table) -> Preview:
 
 
 def _noise(item: Expectation) -> str:
-    margin = 1.96 * item.deviation
-    shown = f"{margin:,.0f}" if margin >= 10 else f"{margin:.2g}"
+    shown = f"{item.margin:,.0f}" if item.margin >= 10 else f"{item.margin:.2g}"
     return f"± {shown} rows (95%) on each of {item.cells:,} counts"

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, ClassVar
 
-import numpy as np
-
 from cloister.core import validation
 from cloister.core.result import Result
+from cloister.errors import InternalError
+from cloister.mechanisms.noise_laws import laplace_standard_deviation, sum_half_width
 
-__all__ = ["RangeCount", "laplace_deviation", "sum_half_width"]
+__all__ = ["RangeCount", "cells_half_width"]
 
 _MANY = 4096
 """From how many cells on the sum of their noise counts as normal; its kurtosis is 3 + 3 / cells."""
 
 _FINE = 64
 """How many points a scale has at least, where noise is laid out."""
-
-_REACH = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +44,13 @@ class RangeCount(Result):
     @property
     def deviation(self) -> float:
         """Return the standard deviation of the noise."""
-        single = laplace_deviation(self.scale) if self.noise == "laplace" else self.scale
+        single = laplace_standard_deviation(Fraction(self.scale)) if self.noise == "laplace" else self.scale
         return math.sqrt(self.cells) * single
 
     def margin(self, confidence: object = 0.95) -> float:
         """Return the half-width that covers the noise with a probability."""
         level = float(validation.check_confidence(confidence))
-        return float(sum_half_width(self.noise, self.scale, self.cells, level))
+        return float(cells_half_width(self.noise, self.scale, self.cells, level))
 
     def interval(self, confidence: object = 0.95) -> tuple[float, float]:
         """Return (low, high)."""
@@ -70,18 +69,8 @@ class RangeCount(Result):
         }
 
 
-def laplace_deviation(scale: float) -> float:
-    """Return the standard deviation of discrete Laplace noise: a little below sqrt(2) times its scale.
-
-    >>> round(laplace_deviation(1.0), 4)
-    1.357
-    """
-    ratio = math.exp(-1 / scale)
-    return math.sqrt(2 * ratio) / -math.expm1(-1 / scale)
-
-
 @lru_cache(maxsize=1024)
-def sum_half_width(noise: str, scale: float, cells: int, confidence: float) -> int:
+def cells_half_width(noise: str, scale: float, cells: int, confidence: float) -> int:
     """Return what covers the sum of independent discrete noises with a probability, rounded up.
 
     Laplace noise is convolved on its own lattice, on a coarser one where the scale is large.
@@ -89,18 +78,10 @@ def sum_half_width(noise: str, scale: float, cells: int, confidence: float) -> i
     if not cells:
         return 0
     if noise == "gaussian" or cells >= _MANY:
-        deviation = math.sqrt(cells) * (scale if noise == "gaussian" else laplace_deviation(scale))
-        return math.ceil(deviation * NormalDist().inv_cdf((1 + confidence) / 2)) + 1
+        single = scale if noise == "gaussian" else laplace_standard_deviation(Fraction(scale))
+        return math.ceil(math.sqrt(cells) * single * NormalDist().inv_cdf((1 + confidence) / 2)) + 1
     step = max(1, int(scale / _FINE))
-    inside = _covered(scale / step, cells)
-    return int(np.searchsorted(inside, confidence) + (step > 1)) * step
-
-
-def _covered(scale: float, cells: int) -> Any:
-    """Return the probability that the sum of discrete Laplace noises is at most 0, 1, 2, ... from 0."""
-    size = 2 ** math.ceil(math.log2(2 * _REACH * math.sqrt(cells) * laplace_deviation(scale) + 64))
-    turns = np.cos(2 * np.pi * np.arange(size // 2 + 1) / size)
-    ratio = math.exp(-1 / scale)
-    spectrum = ((1 - ratio) ** 2 / (1 - 2 * ratio * turns + ratio**2)) ** cells
-    masses = np.fft.irfft(spectrum, size)
-    return np.cumsum(np.concatenate([masses[:1], 2 * masses[1 : size // 2]]))
+    steps = sum_half_width([(noise, scale / step)] * cells, confidence)
+    if steps is None:
+        raise InternalError("the noise of cells was laid out too finely.")
+    return (steps + (step > 1)) * step

@@ -39,7 +39,6 @@ __all__ = ["report_of"]
 
 MOST_STEPS = 60
 MOST_PANELS = 24
-_WITHIN = 1.96
 
 
 def report_of(synthesizer: Synthesizer, *, title: str) -> Report:
@@ -93,8 +92,8 @@ def _figures(synthesizer: Synthesizer, expected: Sequence[Expectation]) -> list[
         figures.append(KeyFigure("Epsilon", f"{float(guarantee.epsilon):.4g}", f"{delta}, per {guarantee.unit}"))
     figures.append(KeyFigure("Steps paid for", len(synthesizer.steps_), "measurements and private choices"))
     if expected:
-        worst = max(item.deviation for item in expected)
-        figures.append(KeyFigure("Noise on a count", f"± {_WITHIN * worst:,.0f}", "95% of the time, at most"))
+        worst = max(item.margin for item in expected)
+        figures.append(KeyFigure("Noise on a count", f"± {worst:,.0f}", "95% of the time, at most"))
     return figures
 
 

@@ -26,7 +26,7 @@ from cloister.synth.choosing import own_settings
 from cloister.synth.constraints import constraint_from_dict, zeros_of
 from cloister.synth.domain import Domain
 
-__all__ = ["SCHEMA", "document_of", "load", "save", "synthesizer_of"]
+__all__ = ["SCHEMA", "document_of", "load", "recipe_of", "save", "synthesizer_of"]
 
 SCHEMA = "cloister.synthesizer/1"
 
@@ -49,19 +49,27 @@ def load(path: str | Path) -> Any:  # a synthesizer
     return synthesizer_of(read_document(path))
 
 
-def document_of(synthesizer: Synthesizer) -> dict[str, Any]:
-    """Return a fitted synthesizer as a JSON-ready document."""
-    facts = synthesizer.fitted_facts
+def recipe_of(synthesizer: Synthesizer) -> dict[str, Any]:
+    """Return which synthesizer it is and what it was told, JSON-ready: nothing that it has learned."""
     names = {kind: name for name, kind in synthesizers.items()}
     if type(synthesizer) not in names:
         raise ModelError(
             f"{type(synthesizer).__name__} is not a registered synthesizer.",
             fix="save one of the synthesizers of cloister.synth.",
         )
+    name = names[type(synthesizer)]
+    return {
+        "synthesizer": name,
+        "parameters": {setting: to_json(_plain(getattr(synthesizer, setting))) for setting in _saved(name)},
+    }
+
+
+def document_of(synthesizer: Synthesizer) -> dict[str, Any]:
+    """Return a fitted synthesizer as a JSON-ready document."""
+    facts = synthesizer.fitted_facts
     return {
         "schema": SCHEMA,
-        "synthesizer": names[type(synthesizer)],
-        "parameters": {name: to_json(_plain(getattr(synthesizer, name))) for name in _saved(names[type(synthesizer)])},
+        **recipe_of(synthesizer),
         "facts": {
             "domain": facts.domain.to_dict(),
             "schema": facts.schema.to_dict(),

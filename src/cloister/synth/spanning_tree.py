@@ -58,8 +58,8 @@ class SpanningTree(MarginalSynthesizer):
         if self.center is not None:
             domain.positions([self.center])
         *_, second, first = sorted(domain.sizes)
-        deviation = purse.noise(paired / (len(columns) - 1)).deviation
-        return (*columns, Expectation("the largest pair of columns", first * second, deviation))
+        noise = purse.noise(paired / (len(columns) - 1))
+        return (*columns, Expectation.of("the largest pair of columns", first * second, noise))
 
     def _shares(self, facts: Facts) -> tuple[Fraction, Fraction, Fraction]:
         """Return what goes to columns, to choices and to pairs."""

@@ -35,6 +35,9 @@ from cloister.synth.inference.measurement import Measurement
 
 __all__ = ["Purse"]
 
+_LEAST_DEVIATION = 1e-3
+"""What is stated of less noise: counts are weighted by its inverse square, which a float cannot hold for none."""
+
 
 @dataclass(eq=False)
 class Purse:
@@ -83,6 +86,10 @@ class Purse:
         amount = self.total * share
         return amount if self.is_pure else exact.sqrt_bounds(8 * amount)[0]
 
+    def deviation(self, share: Fraction) -> float:
+        """Return the standard deviation of the noise that a share buys, never quite nothing: it may be divided by."""
+        return max(_LEAST_DEVIATION, self.noise(share).deviation)
+
     def measure(
         self,
         counts: CellCounts,
@@ -97,7 +104,7 @@ class Purse:
         noise = self.noise(share) if noise is None else noise
         self._take(share, Step(label, noise.event))
         noisy = noise.add(counts.marginal(columns), source)
-        return Measurement(tuple(columns), noisy.astype(np.float64), noise.deviation)
+        return Measurement(tuple(columns), noisy.astype(np.float64), max(_LEAST_DEVIATION, noise.deviation))
 
     def choose(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,7 @@ import numpy as np
 from cloister.core import exact
 from cloister.core.guarantees import SEEDED_RANDOMNESS
 from cloister.core.random import SeededRandomSource
-from cloister.local import Protocol, open_protocol
+from cloister.local import Protocol, Reports, check_reports, open_protocol
 from cloister.local.draws import law_of
 from cloister.testing.laws import Laws, must_refuse, violated
 
@@ -24,6 +25,9 @@ _BAD_EPSILONS = (0, -1, "1/1000000000", 21, float("nan"), float("inf"), "much", 
 _AGREEMENT = Fraction(1, 10**9)
 _ROUNDING = Fraction(1, 10**25)
 _PEOPLE = 200
+_COPIES = 2000
+_FALSE_ALARM = "1/1000000000"
+_SLACK = 1e-9
 
 
 def device_law(protocol: Protocol, code: Any) -> dict[bytes, Fraction]:  # a code or one row of codes
@@ -70,6 +74,26 @@ class LocalProtocolLaws(Laws):
                 raise violated("The probabilities of the reports do not sum to one", "follow every decision.")
             if worst_ratio(laws) != protocol.likelihood_ratio:
                 raise violated("The device has another likelihood ratio than it states", "correct one of them.")
+
+    def law_no_report_is_likelier_than_stated(self) -> None:
+        """No report of the device's own code is likelier than the likeliest one that the protocol states."""
+        if self.factory(1).likeliest_report >= 0:
+            raise violated("The likeliest report is said to be certain", "state its probability.")
+        for epsilon in self.epsilons if self.small is not None else ():
+            protocol = self.small(epsilon)  # type: ignore[misc]  # not None
+            largest = max(max(device_law(protocol, code).values()) for code in self.codes)
+            if math.log(largest) > protocol.likeliest_report + _SLACK:
+                raise violated("A report is likelier than stated", "state the largest probability of any report.")
+
+    def law_copies_are_found_and_honest_reports_are_not(self) -> None:
+        """The check of reports finds that all are one report, and raises no alarm for honest ones."""
+        protocol = self.factory(1)
+        for people in (self._people(), *([value] * _PEOPLE for value in self.values)):
+            if not check_reports(protocol, protocol.randomize(people), false_alarm=_FALSE_ALARM).is_plausible:
+                raise violated("Honest reports raise an alarm", "compare with what holds for all values.")
+        copies = np.repeat(protocol.randomize(self.values[0]).payload, _COPIES)
+        if check_reports(protocol, Reports(protocol, copies), false_alarm=_FALSE_ALARM).is_plausible:
+            raise violated("Copies of one report raise no alarm", "state how likely a report is, and what to compare.")
 
     def law_states_the_epsilon_asked_for(self) -> None:
         """The actual epsilon is the one asked for to a billionth, and never above."""

@@ -15,6 +15,7 @@ import pytest
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import EntryKind, Ledger, open_ledger
 from cloister.errors import BudgetExceededError, LedgerError
+from tests.support.forking import garbage_left_alone
 
 ROOT = Path(__file__).parents[3]
 PROCESSES, ATTEMPTS, PARTS, KILLED = 6, 300, 1000, 2
@@ -104,9 +105,10 @@ def _results_of_children(ledger: Ledger, count: int) -> list[str]:
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     children = [context.Process(target=_spend_in_child, args=(ledger, queue)) for _ in range(count)]
-    for child in children:
-        child.start()
-    results = [queue.get(timeout=60) for _ in children]
+    with garbage_left_alone():
+        for child in children:
+            child.start()
+    results = [queue.get(timeout=600) for _ in children]
     for child in children:
         child.join()
     return results

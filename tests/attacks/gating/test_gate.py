@@ -37,7 +37,7 @@ def test_a_diverse_release_passes() -> None:
     models = cl.LDiversity("illness", l=3), cl.TCloseness("illness", t=0.5)
     result = gate(anonymized(patients(), *models))
     assert result.publish
-    assert set(stands(result).values()) == {"held"}
+    assert {name for name, stand in stands(result).items() if stand != "held"} == {"own warnings"}
     assert "Nothing that was tried speaks against publishing." in str(result)
     assert "linkage" in result.verdict
 
@@ -80,12 +80,13 @@ def test_copied_rows_are_refused_and_independent_ones_pass() -> None:
 
 
 def test_without_control_only_a_promise_that_holds_lets_a_synthetic_table_pass() -> None:
-    frame = patients()
-    asked = {"original": frame, "kind": "synthetic table", "sensitive": "illness"}
+    frame, people = patients(1200)[600:].assign(age=lambda data: (data["age"] * 7) % 60 + 20), patients()
+    asked = {"original": people, "kind": "synthetic table", "sensitive": "illness"}
     assert "(a control)" in gate(frame, **asked).verdict
     assert gate(frame, guarantee=PureDP(epsilon=1), **asked).publish
     assert gate(frame, guarantee=ApproxDP(epsilon=1, delta=1e-6), **asked).publish
     assert gate(frame, guarantee=ZeroConcentratedDP(rho=0.1), **asked).publish
+    assert not gate(people, guarantee=PureDP(epsilon=1), **asked).publish
     for weak in (
         PureDP(epsilon=100),
         ApproxDP(epsilon=1, delta=0.5),
@@ -105,8 +106,8 @@ def test_an_attack_that_was_not_run_speaks_against_publishing(monkeypatch: pytes
     monkeypatch.setattr(deciding.time, "monotonic", lambda: next(moments))
     result = gate(anonymized(patients(), cl.LDiversity("illness", l=3)))
     assert not result.publish
-    assert {finding.stand for finding in result.findings} == {Stand.NOT_RUN}
-    assert "the time limit was over" in result.reasons[0]
+    assert {finding.stand for finding in result.findings if finding.is_needed} >= {Stand.NOT_RUN}
+    assert "the time limit was over" in result.verdict
 
 
 def test_an_attack_that_fails_speaks_against_publishing() -> None:
@@ -250,10 +251,10 @@ def test_a_release_of_means_is_attacked_by_distance() -> None:
 
 
 def test_rows_of_one_person_are_not_taken_for_a_crowd() -> None:
-    frame = patients().assign(person=[f"p{place // 5}" for place in range(600)])
+    frame = patients().assign(person=lambda data: [f"p{age}" for age in data["age"]])
     original = described(frame, age="quasi", district="quasi", illness="sensitive", person="identifier")
     found = gate(frame.drop(columns="person"), original=original, kind="anonymized table")
-    assert stands(found)["rows of one person"] == "not run"
+    assert stands(found)["rows of one person"] == "broken"
     assert not found.publish
 
 
@@ -287,8 +288,7 @@ def test_copies_are_found_without_a_control_whatever_is_promised() -> None:
     found = gate(frame, **asked)
     assert stands(found)["copies"] == "broken"
     mixed = frame.assign(weight=frame["weight"].to_numpy()[::-1])
-    assert "nearly unique values" in gate(mixed, **asked).verdict
-    assert gate(frame.assign(weight=np.arange(600) / 7.0), **asked).publish
+    assert 'Of the values of "weight" that are somebody\'s own, 600 of 600' in gate(mixed, **asked).verdict
 
 
 def test_a_part_of_the_columns_that_was_copied_is_found() -> None:
@@ -301,7 +301,7 @@ def test_a_part_of_the_columns_that_was_copied_is_found() -> None:
     others = {"district": "insensitive", "note": "insensitive"}
     table = described(original, age="quasi", zip="quasi", illness="sensitive", **others)
     found = gate(shown, original=table, **asked)
-    assert stands(found)["inference of illness from age, zip"] == "broken"
+    assert stands(found)["inference of illness from quasi-identifiers"] == "broken"
 
 
 def test_odd_input_is_refused_or_speaks_against_publishing() -> None:

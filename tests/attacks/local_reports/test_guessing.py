@@ -12,7 +12,6 @@ import pytest
 from cloister import local
 from cloister.attacks import guess_from_reports
 from cloister.attacks.local_reports.guessing import most_right
-from cloister.attacks.local_reports.likelihoods import log_likelihoods
 from cloister.core.random import SeededRandomSource, integers_below
 from cloister.errors import ForeignReportError, ParameterError, ParameterTypeError
 
@@ -43,7 +42,7 @@ def test_the_best_guess_is_as_sure_as_it_is_right(name: str) -> None:
     protocol, truth = PROTOCOLS[name](domain=DOMAIN, epsilon=2), truth_of()
     reports = protocol.randomize(truth, random_state=SeededRandomSource(2))
     prior = np.array([truth.count(value) for value in DOMAIN]) / len(truth)
-    scores = np.exp(log_likelihoods(protocol, reports.payload)) * prior
+    scores = np.exp(protocol.log_likelihoods(reports.payload)) * prior
     sureness = scores.max(axis=1) / scores.sum(axis=1)
     result = guess_from_reports(protocol, truth=truth, reports=reports)
     # A wrong likelihood makes probabilities that do not come true; the standard deviation here is below 0.0036.
@@ -68,7 +67,7 @@ def test_two_answers_by_randomized_response() -> None:
     assert result.success == pytest.approx(math.e / (1 + math.e), abs=0.02)
     forced = local.RandomizedResponse(domain=["no", "yes"], truth="1/2", second="1/10")
     found = np.exp(
-        log_likelihoods(forced, forced.randomize(["no", "yes"] * 50, random_state=SeededRandomSource(5)).payload)
+        forced.log_likelihoods(forced.randomize(["no", "yes"] * 50, random_state=SeededRandomSource(5)).payload)
     )
     p, q = map(float, forced.probabilities)
     assert {tuple(row.round(9)) for row in found} == {tuple(np.round(row, 9)) for row in ((1 - q, 1 - p), (q, p))}
@@ -79,7 +78,7 @@ def test_likelihoods_of_bits_are_those_of_independent_tosses() -> None:
     reports = protocol.randomize(["a", "b", "c"] * 40, random_state=SeededRandomSource(6))
     p, q = map(float, protocol.probabilities)
     bits = np.unpackbits(reports.payload["bits"], axis=1, count=3, bitorder="little")
-    found = log_likelihoods(protocol, reports.payload)
+    found = protocol.log_likelihoods(reports.payload)
     for row, scores in zip(bits, found, strict=True):
         exact = [
             math.log(

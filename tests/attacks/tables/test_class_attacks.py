@@ -324,3 +324,21 @@ def test_less_than_certainty_is_said(name: str) -> None:
     assert "Surest class: 83.33%." in nearly.verdict
     assert "learns the" in ATTACKS[name](table, **OPTIONS).verdict
     assert "Surest class" not in ATTACKS[name](table, **OPTIONS).verdict
+
+
+@pytest.mark.parametrize(
+    ("certainty", "remedy"),
+    [
+        (1, "not for k-anonymity alone"),
+        (0, "not for k-anonymity alone"),
+        (
+            0.9,
+            "ask for equal t-closeness with t = 0.39 (--t 0.39), or for frequency l-diversity with l = 1.12 (--l 1.12",
+        ),
+        (0.5, 'frequency l-diversity with l = 2.01 (--l 2.01 --l-kind frequency) of "illness";'),
+    ],
+)
+def test_what_helps_is_enough_for_the_limit_that_was_asked_for(certainty: float, remedy: str) -> None:
+    rows = pa.table({"zip": ["1"] * 4 + ["2"] * 4, "illness": ["flu"] * 4 + ["cold"] * 3 + ["rash"]})
+    found = attacks.homogeneity(rows, quasi_identifiers=["zip"], sensitive="illness", certainty=certainty)
+    assert remedy in found.mitigation[0]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import insert
@@ -60,8 +61,12 @@ def test_an_unusual_day_is_pointed_out_once_and_blocks_nobody(scene: Scene) -> N
         assert outsider.get(f"{API}/audit/profiles").status_code == 403
         assert outsider.get(f"{scene.place}/profiles").status_code == 403
 
+    draft = scene.hub.blobs.folder / ".0011.draft"
+    draft.touch()
+    os.utime(draft, (0, 0))
     do_upkeep(scene.hub)
     do_upkeep(scene.hub)
+    assert not draft.exists(), "what a crash left of an upload"
     yesterday = (morning - timedelta(days=1)).date()
     for told in (auditor, scene.owner):
         assert scene.notices(told).count(f"ada had an unusual day on {yesterday}.") == 1

@@ -70,6 +70,24 @@ def test_from_request_to_answer(listed: Scene) -> None:
     assert steps == ["access.request", "access.decide", "access.answer", "access.decide", "access.decide"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "gives"), [({"budget": {"epsilon": "1.5"}}, "1"), ({}, "1"), ({"budget": {"epsilon": "0.5"}}, "1/2")]
+)
+def test_a_grant_says_what_it_gives(scene: Scene, asked: dict[str, Any], gives: str) -> None:
+    scene.save(discoverable=True, roles=[role("researchers", limits={"user": {"epsilon": "1"}})])
+    ada = scene.user("ada")
+    request = scene.ask(ada)["id"]
+    seen = scene.owner.get(f"{API}/requests/{request}").json()
+    assert seen["outlook"][0]["most"]["epsilon"] == "1"
+    assert "at most epsilon 1 for one person" in scene.owner.get(f"/requests/{request}").text
+    granted = scene.step(scene.owner, request, "approval", role="researchers", until=UNTIL, **asked)["granted"]
+    assert granted["gives"]["epsilon"] == gives
+    assert granted["budget"] is None or granted["budget"]["epsilon"] == gives
+    shown = {"1": "epsilon 1", "1/2": "epsilon 0.5"}[gives]
+    assert any(f"with {shown} in all" in text for text in scene.notices(ada))
+    assert f"{shown} in all" in ada.get(f"/requests/{request}").text
+
+
 def test_rejection_and_withdrawal_end_a_request(listed: Scene) -> None:
     ada = listed.user("ada")
     first = listed.ask(ada)["id"]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from cloister.core.guarantees import PureDP
+from cloister.crypto.certificates import certify
+from cloister.crypto.signatures import SigningKey
 from cloister.hub.domain.roles import Role
 from cloister.hub.hub import Hub
 from cloister.hub.services.registry import algorithms
@@ -132,6 +138,26 @@ def test_a_release_is_decided_downloaded_and_verified(
     anybody = client_for()
     assert anybody.get(f"{API}/results/{digest}/verification").json()["is_genuine"]
     assert not anybody.get(f"{API}/results/{'0' * 64}/verification").json()["is_genuine"]
+
+
+def test_certificates_of_files_and_of_the_hub_are_read(ada: TestClient, client_for: ClientFor, tmp_path: Path) -> None:
+    file = tmp_path / "made-up.csv"
+    file.write_text("age\n41\n", encoding="utf-8")
+    key = SigningKey.generate()
+    place = certify([file], kind="synthetic table", guarantee=PureDP(epsilon=1), recipe={}, key=key)
+    certificate = json.loads(place.read_text(encoding="utf-8"))
+    held = {"certificate": certificate, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    answer = ada.post(f"{API}/certificates/verification", json=held).json()
+    assert (answer["kind"], answer["signer"]) == ("synthetic table", key.public)
+    assert (answer["is_genuine"], answer["is_of_file"]) == (False, True)
+    assert "stated, not proven" in answer["text"]
+    other = ada.post(f"{API}/certificates/verification", json={**held, "sha256": "0" * 64}).json()
+    assert other["is_of_file"] is False
+    certificate["kind"] = "anonymized table"
+    changed = ada.post(f"{API}/certificates/verification", json={"certificate": certificate})
+    assert 400 <= changed.status_code < 500
+    assert "was changed" in changed.text
+    assert client_for().post(f"{API}/certificates/verification", json=held).status_code == 401
 
 
 def test_work_is_canceled(ada: TestClient, dataset: str) -> None:

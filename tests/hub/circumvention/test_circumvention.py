@@ -5,6 +5,7 @@ Each test says what success would be; where it is cheap, the same attempt is sho
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from typing import Any
@@ -16,10 +17,11 @@ from cloister.accounting.budget import Budget
 from cloister.hub.domain.column_rules import ALL_USES, ColumnRule, ColumnRules
 from cloister.hub.domain.policy import Limits
 from cloister.hub.domain.row_predicates import RowPredicate
+from cloister.hub.jobs.failure_count import FailureCount
 from cloister.hub.services import views
 from cloister.hub.services.registry import Outcome, algorithms
 from cloister.hub.store import sealed_tables
-from cloister.hub.store.models import Dataset, Job, User
+from cloister.hub.store.models import AuditEntry, Dataset, Job, Notice, User
 from tests.support.hub_attacks import API, VICTIM, WITH, WITHOUT, Heard, ask, charges, dataset, give, told
 from tests.support.hub_datasets import set_policy, subject
 from tests.support.hub_services import RowCount
@@ -209,28 +211,49 @@ def test_failures_do_not_depend_on_the_rows(world: World, sql: str) -> None:
 
 
 class _Telling(RowCount):
-    """A service that fails where the victim is there."""
+    """A service that fails where the victim is there, and says so."""
 
     name = "test.telling"
 
     def run(self, work: Any, parameters: Any) -> Outcome:
+        work.progress(0.5, "counting")
         if work.table.count(parameters.where):
-            raise ZeroDivisionError
+            raise ZeroDivisionError("the victim is there")
         return Outcome(document={})
 
 
-def test_a_service_that_fails_with_the_rows_would_be_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.hidden_failures
+def test_a_service_that_fails_with_the_rows_is_not_seen_to_fail(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Success: anything that the requester, the owner or the audit can read of the work differs by the victim."""
     monkeypatch.setitem(algorithms._members, _Telling.name, _Telling())
-    states = []
-    for place in ("with", "without"):
+    count = FailureCount(world.hub.settings.folder)
+    seen = []
+    for place, failures in (("with", 1), ("without", 0)):
+        before = count.value
         asked = {"parameters": {"epsilon": "0.1", "where": VICTIM}, "purpose": PURPOSE}
         address = f"{API}/datasets/{world.things[place]}/services/{_Telling.name}/runs"
-        run = world.client(REQUESTER).post(address, json=asked)
+        run = world.client(REQUESTER).post(address, json=asked).json()["id"]
         work(world.hub)
-        job = world.client(REQUESTER).get(f"{API}/jobs/{run.json()['id']}").json()
-        states.append(job["state"])
-        assert "ZeroDivision" not in str(job), "the kind of a failure is for the owner"
-    assert states == ["failed", "done"]
+        views_of_it = [world.client(name).get(f"{API}/jobs/{run}").json() for name in (REQUESTER, OWNER)]
+        result = world.client(REQUESTER).get(f"{API}/jobs/{run}/result").json()
+        with world.hub.store.reading() as session:
+            notices = sorted(notice.text for notice in session.query(Notice).filter(Notice.link == f"/jobs/{run}"))
+            entries = session.query(AuditEntry).filter(AuditEntry.target == f"job:{run}").order_by(AuditEntry.number)
+            ends = [(entry.action, json.loads(entry.details)) for entry in entries]
+        told = json.dumps([views_of_it, notices, ends])
+        assert "ZeroDivision" not in told + json.dumps(result)
+        assert "victim" not in told.replace(VICTIM, "")
+        assert count.value - before == failures, "operators know how often"
+        seen.append(
+            (
+                [(one["state"], one["error"], one["progress"], one["stage"]) for one in views_of_it],
+                {name: result[name] for name in ("document", "guarantee", "summary", "files", "report", "figure")},
+                [text.replace("without", "with") for text in notices],
+                [(action, details.get("state")) for action, details in ends],
+            )
+        )
+    assert seen[0] == seen[1]
+    assert seen[0][0][0][:2] == ("done", None)
 
 
 def test_nothing_is_read_before_it_is_paid_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,14 @@ from sqlalchemy import event
 
 from cloister.hub.jobs import queue
 from cloister.hub.services import auditing, views
+from cloister.hub.services.offered import queries
 from cloister.hub.services.refusal_counts import RefusalCounts
 from cloister.hub.services.registry import Outcome, algorithms
 from cloister.hub.services.running import performing
 from cloister.hub.store.models import Job
+from cloister.hub.working import keeping
+from cloister.hub.working.worker import Worker
+from cloister.queries import PrivateTable
 from tests.support.hub_attacks import API, VICTIM, told
 from tests.support.hub_services import RowCount
 from tests.support.hub_world import (
@@ -38,7 +42,14 @@ class Clock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        self.now += seconds
+        """Let time pass, a tenth of a second after the other, with somebody who looks after each."""
+        until = round(self.now + seconds, 6)
+        while self.now < until:
+            self.now = min(round(self.now + 0.1, 6), until)
+            self.look()
+
+    def look(self) -> None:
+        """Do nothing, unless somebody watches."""
 
     def moment(self) -> datetime:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.now)
@@ -85,23 +96,94 @@ def watched(world: World, clock: Clock, place: str, service: str, *, quantum: fl
     return shown["state"], shown["finished"], clock.now, told(shown["error"] or {}, world.things[place])
 
 
-@pytest.mark.parametrize(("service", "state"), [("query.sql", "done"), (_Failing.name, "failed")])
-def test_when_an_answer_appears_does_not_depend_on_the_rows(
-    world: World, clock: Clock, service: str, state: str
-) -> None:
+@pytest.mark.hidden_failures
+@pytest.mark.parametrize("service", ["query.sql", _Failing.name])
+def test_when_an_answer_appears_does_not_depend_on_the_rows(world: World, clock: Clock, service: str) -> None:
     """Success: the moment at which an answer or a failure appears, or is said to have, tells if the victim is there."""
     seen = [watched(world, clock, place, service, quantum=0.25) for place in ("with", "without")]
     assert seen[0] == seen[1]
-    assert seen[0][:3] == (state, "2026-01-01T00:00:01+00:00", pytest.approx(1.1))
+    assert seen[0][:3] == ("done", "2026-01-01T00:00:01+00:00", pytest.approx(1.1))
 
 
-@pytest.mark.parametrize(("service", "state"), [("query.sql", "done"), (_Failing.name, "failed")])
-def test_without_such_moments_the_victim_would_be_found(world: World, clock: Clock, service: str, state: str) -> None:
+@pytest.mark.hidden_failures
+@pytest.mark.parametrize("service", ["query.sql", _Failing.name])
+def test_without_such_moments_the_victim_would_be_found(world: World, clock: Clock, service: str) -> None:
     """The same attempt on a hub that shows results when they are there."""
     seen = [watched(world, clock, place, service, quantum=0) for place in ("with", "without")]
-    assert [one[0] for one in seen] == [state, state]
+    assert [one[0] for one in seen] == ["done", "done"]
     assert [one[1][-9:-6] for one in seen] == [":01", ":00"]
     assert [one[2] for one in seen] == [pytest.approx(1.05), pytest.approx(0.65)]
+
+
+def stages(
+    world: World, clock: Clock, place: str, monkeypatch: pytest.MonkeyPatch, *, cancel: bool = False
+) -> list[tuple[Any, ...]]:
+    """Return when a worker's job changes in the eyes of its requester; it takes 2.2 seconds, and 1 more for the victim.
+
+    The job is canceled after one second if that is asked for.
+    """
+
+    class Slow(PrivateTable):
+        def sql(self, *arguments: Any, **options: Any) -> Any:
+            clock.sleep(2.2 + self._table.count(VICTIM))
+            return super().sql(*arguments, **options)
+
+    clock.now = 0.0
+    client, seen = world.client(REQUESTER), []
+    question = {"sql": f"SELECT COUNT(*) AS n FROM data WHERE {VICTIM}", "epsilon": "0.1", "fresh": True}
+    address = f"{API}/datasets/{world.things[place]}/services/query.sql/runs"
+    job = client.post(address, json={"parameters": question, "purpose": PURPOSE}).json()["id"]
+
+    def look() -> None:
+        shown = client.get(f"{API}/jobs/{job}").json()
+        now = tuple(shown[name] for name in ("state", "stage", "progress"))
+        if not seen or seen[-1][1:] != now:
+            seen.append((clock.now, *now))
+        if cancel and clock.now == 1.0:
+            assert client.post(f"{API}/jobs/{job}/cancel").status_code < 300
+
+    with monkeypatch.context() as patched:
+        patched.setattr(clock, "look", look)
+        patched.setattr(queries, "PrivateTable", Slow)
+        patched.setattr(keeping, "time", clock)
+        hub = replace(world.hub, settings=replace(world.hub.settings, answer_seconds=0.25))
+        assert Worker(hub, name="tests").work_once()
+        look()
+    return seen
+
+
+@pytest.fixture
+def still_clock(world: World, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that only what a test does moves."""
+    work(world.hub)
+    made = Clock()
+    monkeypatch.setattr(performing, "time", made)
+    return made
+
+
+@pytest.mark.parametrize(("cancel", "end"), [(False, ("done", "", 1.0)), (True, ("canceled", "", 0.0))])
+def test_the_stage_of_work_does_not_tell_how_long_the_rows_took(
+    world: World, still_clock: Clock, monkeypatch: pytest.MonkeyPatch, cancel: bool, end: tuple[Any, ...]
+) -> None:
+    """Success: a stage, a share, or the moment at which canceled work stops comes later where the victim is there."""
+    seen = [stages(world, still_clock, place, monkeypatch, cancel=cancel) for place in ("with", "without")]
+    assert seen[0] == seen[1] == [(0.1, "running", "working on the rows", 0.0), (4.0, *end)]
+
+
+@pytest.mark.parametrize("is_for_owners", [True, False])
+def test_only_work_for_owners_shows_its_stages(world: World, is_for_owners: bool) -> None:
+    """Owners may see their rows, so what they run on them themselves may tell how far it is."""
+    asked = {"parameters": {"sql": "SELECT COUNT(*) AS n FROM data", "epsilon": "0.1"}, "purpose": PURPOSE}
+    client = world.client(REQUESTER)
+    run = client.post(f"{API}/datasets/{world.things['with']}/services/query.sql/runs", json=asked).json()["id"]
+    with world.hub.store.writing() as session:
+        job = session.get(Job, run)
+        assert job is not None
+        job.state, job.stage, job.progress = "running", "counting", 0.5
+        job.plan = job.plan | {"owners_only": is_for_owners}
+    shown = client.get(f"{API}/jobs/{run}").json()
+    expected = (0.5, "counting") if is_for_owners else (0.0, "working on the rows")
+    assert (shown["progress"], shown["stage"]) == expected
 
 
 REFUSED = {

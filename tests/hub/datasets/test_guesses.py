@@ -116,6 +116,8 @@ def test_a_hub_seals_the_guesses_of_an_earlier_version_when_it_starts(hub: Hub, 
     hub.store.close()
     with closing(sqlite3.connect(hub.settings.folder / "hub.db")) as database:
         database.execute("ALTER TABLE dataset_versions DROP COLUMN sealed_schema")
+        database.execute("ALTER TABLE enrolments DROP COLUMN confirmed_by")
+        database.execute("ALTER TABLE users DROP COLUMN factor_reset_asked_by")
         database.execute("UPDATE dataset_versions SET schema_text = ?", (dump_yaml(schema.to_dict()),))
         database.execute("UPDATE alembic_version SET version_num = '0001'")
         database.commit()

@@ -193,4 +193,4 @@ def test_nothing_else_is(path: str | None) -> None:
 
 def test_actions_of_tokens_are_marked() -> None:
     needing = {action.name for action in actions.all_actions() if action.needs_sign_in}
-    assert needing == {"session.close", "account.change", "accounts.confirm"}
+    assert needing == {"session.close", "account.change", "accounts.confirm", "accounts.reset"}

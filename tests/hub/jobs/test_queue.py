@@ -89,14 +89,13 @@ def test_a_lapsed_claim_goes_to_another_worker_and_the_slow_one_can_change_nothi
         assert queue.heartbeat(session, slow, 60) is Standing.LOST
         assert queue.report_progress(session, slow, 0.9, "almost") is Standing.LOST
         assert queue.hold(session, slow) is None
-        assert not queue.finish(session, slow)
-        assert not queue.fail(session, slow, error={})
-        assert not queue.deny(session, slow, error={})
-        assert not queue.cancel(session, slow)
         assert not queue.give_back(session, slow)
     with any_hub.store.writing() as session:
-        assert queue.finish(session, fast)
-        assert not queue.finish(session, fast)
+        held = queue.hold(session, fast)
+        assert held is not None
+        queue.end(held, State.DONE)
+    with any_hub.store.writing() as session:
+        assert queue.hold(session, fast) is None
     assert (seen(any_hub, "job").state, seen(any_hub, "job").progress) == (State.DONE, 1.0)
 
 
@@ -108,19 +107,47 @@ def test_a_heartbeat_keeps_a_claim(any_hub: Hub, requester: str) -> None:
     assert take(any_hub) is None
 
 
-def test_work_that_loses_three_workers_has_failed(any_hub: Hub, requester: str) -> None:
+def test_a_claim_made_by_a_clock_that_was_ahead_ends_with_the_lease(any_hub: Hub, requester: str) -> None:
     add(any_hub, requester, "job")
-    for _ in range(MOST_LOSSES):
+    dead = taken(any_hub, lease=86_000)
+    with any_hub.store.reading() as session:
+        assert not queue.is_work_waiting(session), "a lease of a day can be meant"
+        assert queue.is_work_waiting(session, lease_seconds=60)
+    with any_hub.store.writing() as session:
+        assert queue.sweep(session, lease_seconds=60) == []
+    with any_hub.store.reading() as session:
+        assert not queue.is_work_waiting(session, lease_seconds=60)
+    left = seen(any_hub, "job").lease_until
+    assert left is not None
+    assert left <= datetime.now(UTC) + timedelta(seconds=61)
+    with any_hub.store.writing() as session:
+        assert queue.heartbeat(session, dead, 86_000) is Standing.HELD, "who lives keeps it"
+        queue.sweep(session, lease_seconds=-1)
+    assert taken(any_hub).attempt == dead.attempt + 1
+
+
+def test_work_that_a_worker_cannot_do_is_passed_over(any_hub: Hub, requester: str) -> None:
+    add(any_hub, requester, "job")
+    with any_hub.store.writing() as session:
+        assert not queue.is_work_waiting(session, passed_over=["job"])
+        assert queue.claim(session, "w", 60, passed_over=["job"]) is None
+        assert queue.is_work_waiting(session, passed_over=["other"])
+    assert taken(any_hub).job_id == "job"
+
+
+def test_work_that_loses_three_workers_is_given_out_once_more_and_then_has_failed(any_hub: Hub, requester: str) -> None:
+    add(any_hub, requester, "job")
+    for losses in range(MOST_LOSSES + 1):
         assert swept(any_hub) == []
-        taken(any_hub, lease=-1)
+        assert taken(any_hub, lease=-1).is_last == (losses == MOST_LOSSES)
     assert take(any_hub) is None
     with any_hub.store.reading() as session:
         assert queue.is_work_waiting(session)
     assert swept(any_hub) == ["job"]
     job = seen(any_hub, "job")
-    assert (job.state, job.losses) == (State.FAILED, MOST_LOSSES)
+    assert (job.state, job.losses) == (State.FAILED, MOST_LOSSES + 1)
     assert job.error is not None
-    assert job.error["problem"] == "The worker was lost three times."
+    assert job.error["problem"] == "The worker was lost four times."
     with any_hub.store.reading() as session:
         assert not queue.is_work_waiting(session)
 

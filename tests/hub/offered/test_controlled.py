@@ -114,6 +114,42 @@ def test_a_refusal_is_a_result_and_names_no_numbers(hub: Hub, ada: TestClient, d
     assert not any(character.isdigit() for character in found["problem"] + found["fix"])
 
 
+def test_no_exact_salary_is_found_by_cutting(hub: Hub, owner: TestClient, ada: TestClient, dataset: str) -> None:
+    """Moving a cut until what is seen changes would find a salary; only the owner's cut points are understood."""
+    for cut in ("salary >= 1500", "salary > 1500", "salary BETWEEN 0 AND 1500"):
+        refused = ask(ada, dataset, SERVICE, sql=f"SELECT COUNT(*) AS n FROM data WHERE sex = 'F' AND {cut}")
+        assert refused.status_code == 422, refused.text
+        assert "declare public cut points" in refused.text
+    made = staff(hub, owner, name="cut")
+    controls = {"min_size": 3, "max_questions": 4, "cut_points": {"salary": [1500]}}
+    opened = owner.post(f"{API}/datasets/{made}/opening", json={"mode": "sdc", "controls": controls})
+    assert opened.status_code == 200, opened.text
+    allow(hub, made, user_id(hub, "ada"), mode=Mode.SDC)
+    elsewhere = ask(ada, made, SERVICE, sql="SELECT COUNT(*) AS n FROM data WHERE sex = 'F' AND salary >= 1501")
+    assert elsewhere.status_code == 422
+    assert "with one of 1500" in elsewhere.text
+    at_the_cut = "SELECT COUNT(*) AS n FROM data WHERE sex = 'F' AND salary >= 1500"
+    first = answer(hub, ada, made, at_the_cut)
+    assert not is_refused(first)
+    # Refused and repeated questions count, in one history.
+    assert answer(hub, ada, made, at_the_cut) == first
+    assert answer(hub, ada, made, "SELECT COUNT(*) AS n FROM data WHERE age = 20")["control"] == "size"
+    assert answer(hub, ada, made, at_the_cut) == first
+    assert answer(hub, ada, made, at_the_cut)["control"] == "history"
+
+
+def test_cut_points_of_columns_that_somebody_does_not_see_are_no_matter(
+    hub: Hub, owner: TestClient, client_for: ClientFor
+) -> None:
+    made, mia = staff(hub, owner, name="cut"), client_for("mia", Role.DATA_USER)
+    bad = {"mode": "sdc", "controls": {"min_size": 3, "cut_points": {"wage": [1500]}}}
+    assert owner.post(f"{API}/datasets/{made}/opening", json=bad).status_code in (400, 404, 422)
+    good = {"mode": "sdc", "controls": {"min_size": 3, "cut_points": {"salary": [1500]}}}
+    assert owner.post(f"{API}/datasets/{made}/opening", json=good).status_code == 200
+    allow(hub, made, user_id(hub, "mia"), mode=Mode.SDC, hidden=("salary",))
+    assert not is_refused(answer(hub, mia, made, "SELECT COUNT(*) AS n FROM data WHERE sex = 'F'"))
+
+
 def test_people_of_one_organisation_share_a_history_and_others_do_not(
     hub: Hub, owner: TestClient, ada: TestClient, bob: TestClient, dataset: str, client_for: ClientFor
 ) -> None:

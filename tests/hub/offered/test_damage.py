@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from fastapi.testclient import TestClient
 from cloister.hub.domain.roles import Role
 from cloister.hub.hub import Hub
 from cloister.hub.services import incidents
-from cloister.hub.store.models import DatasetVersion, Notice, Result
+from cloister.hub.store.models import DatasetVersion, Job, Notice, Result
+from cloister.hub.working import worker
+from cloister.hub.working.worker import Worker
 from tests.hub.conftest import ClientFor
 from tests.hub.offered.helpers import API, allow, job_of, user_id, work
 from tests.support.hub_datasets import ready_dataset, subject
@@ -57,7 +60,7 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("harm", [flip, Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-40])])
+@pytest.mark.parametrize("harm", [flip, lambda path: path.write_bytes(path.read_bytes()[:-40])])
 def test_work_on_damaged_rows_fails_in_words_and_is_recorded(
     hub: Hub, people: dict[str, TestClient], dataset: str, harm: Callable[[Path], object]
 ) -> None:
@@ -72,6 +75,49 @@ def test_work_on_damaged_rows_fails_in_words_and_is_recorded(
     assert entries(people) == [f"dataset:{dataset}"]
     assert told(hub) == {"olga", "ann", "otto"}
     assert people["ann"].get(f"{API}/audit/verification").status_code == 200
+
+
+def test_work_whose_file_is_missing_is_given_back_and_done_for_the_same_payment_when_the_file_is_there(
+    hub: Hub, people: dict[str, TestClient], dataset: str
+) -> None:
+    with hub.store.reading() as session:
+        file = hub.blobs.path(str(session.query(DatasetVersion).one().blob_id))
+    hidden = file.rename(file.with_name("hidden"))
+    job = job_of(people["ada"], dataset, "query.sql", **COUNT, fresh=True)
+    here, elsewhere = Worker(hub, name="here"), Worker(hub, name="elsewhere")
+    assert here.work_once()
+    assert people["ada"].get(f"{API}/jobs/{job}").json()["state"] == "queued"
+    assert not here.work_once(), "who does not have the file does not claim the work again and again"
+    hidden.rename(file)
+    assert elsewhere.work_once()
+    assert people["ada"].get(f"{API}/jobs/{job}").json()["state"] == "done"
+    with hub.store.reading() as session:
+        assert hub.store.ledger(session).remaining(dataset).amount == Fraction(5, 2), "paid once"
+        assert session.get_one(Job, job).losses == 0
+    assert entries(people) == [f"dataset:{dataset}"]
+    assert told(hub) == {"olga", "ann", "otto"}
+
+
+def test_a_worker_looks_again_for_missing_files_after_a_while(
+    hub: Hub, people: dict[str, TestClient], dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "AGAIN_SECONDS", 0.0)
+    with hub.store.reading() as session:
+        hub.blobs.path(str(session.query(DatasetVersion).one().blob_id)).unlink()
+    job_of(people["ada"], dataset, "query.sql", **COUNT, fresh=True)
+    here = Worker(hub)
+    assert [here.work_once() for _ in range(5)] == [True] * 5
+
+
+def test_a_worker_whose_folder_is_not_the_hubs_claims_nothing(
+    hub: Hub, people: dict[str, TestClient], dataset: str
+) -> None:
+    job_of(people["ada"], dataset, "query.sql", **COUNT, fresh=True)
+    identity = hub.settings.folder / "identity"
+    away = identity.rename(identity.with_name("away"))
+    assert not Worker(hub).work_once()
+    away.rename(identity)
+    assert Worker(hub).work_once()
 
 
 def test_a_changed_result_is_not_shown_and_is_recorded(hub: Hub, people: dict[str, TestClient], dataset: str) -> None:

@@ -12,6 +12,7 @@ from cloister.hub.domain.roles import Role
 from cloister.hub.hub import Hub
 from cloister.hub.services.offered.learning import MODELS
 from cloister.learn.catalog import load_all
+from cloister.learn.linear.solver import WEAKEST
 from cloister.learn.saving import model_of
 from tests.hub.conftest import ClientFor
 from tests.hub.offered.helpers import API, PURPOSE, allow, ask, job_of, user_id, work
@@ -116,6 +117,37 @@ def test_persons_are_protected_as_the_owner_says(hub: Hub, owner: TestClient) ->
     made = ready_dataset(hub, subject(hub, user_id(hub, "olga")), name="persons", unit="patient", max_rows_per_unit=2)
     _, seen = _result(hub, owner, made, "learn.train", **WANTED)
     assert model_of(seen["document"]).guarantee_.unit == "patient"
+
+
+def test_no_single_person_decides_how_a_fit_ends(hub: Hub, owner: TestClient, client_for: ClientFor) -> None:
+    """A column that is 0 for everybody, against one person who has a 1."""
+    ada = client_for("ada", Role.DATA_USER, of="south")
+    schema = {
+        "columns": {
+            "hiv": {"role": "quasi", "kind": "numeric", "bounds": [0, 1], "storage": "integer"},
+            "sick": {"role": "sensitive", "kind": "nominal", "categories": ["no", "yes"], "storage": "text"},
+        }
+    }
+    settings = ["method=output", f"regularization={float(WEAKEST)}"]
+    wanted = {"model": "logistic_regression", "target": "sick", "features": ["hiv"], "epsilon": "0.01"}
+    seen = []
+    for value in (0, 1):
+        content = "hiv,sick\n" + "".join(f"0,{('no', 'yes')[row % 2]}\n" for row in range(60)) + f"{value},yes\n"
+        made = ready_dataset(
+            hub, subject(hub, user_id(hub, "olga")), name=f"people{value}", content=content, schema=schema
+        )
+        allow(hub, made, user_id(hub, "ada"), operations=LEARNING)
+        # What is weaker than is accepted is refused before anything is paid, whoever the rows are about.
+        assert (
+            ask(ada, made, "learn.train", **wanted, settings=[settings[0], "regularization=1e-30"]).status_code == 422
+        )
+        job, found = _result(hub, ada, made, "learn.train", **wanted, settings=settings)
+        listed = ada.get(f"{API}/jobs/{job}").json()
+        model = model_of(found["document"])
+        seen.append((listed["state"], listed["error"], sorted(found["document"]), type(model), model.guarantee_))
+        assert _spent(owner, made) == "1/100"
+    assert seen[0] == seen[1]
+    assert seen[0][:2] == ("done", None)
 
 
 @pytest.mark.parametrize(

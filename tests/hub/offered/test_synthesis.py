@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from cloister import synth
 from cloister.core.guarantees import NoGuarantee
-from cloister.hub.domain.certificates import check_certificate
+from cloister.crypto.certificates import check_certificate
 from cloister.hub.domain.column_rules import ColumnRule, Use
 from cloister.hub.domain.policy import Operation
 from cloister.hub.domain.roles import Role
@@ -368,6 +368,7 @@ def test_a_method_without_differential_privacy_is_refused(
     assert _spent(owner, dataset) == "0"
 
 
+@pytest.mark.hidden_failures
 def test_a_failure_tells_no_data(
     hub: Hub, owner: TestClient, ada: TestClient, dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,11 +380,12 @@ def test_a_failure_tells_no_data(
     work(hub)
     for client in (ada, owner):
         told = client.get(f"{API}/jobs/{job}")
-        assert told.json()["state"] == "failed"
+        assert (told.json()["state"], told.json()["error"]) == ("waiting", None)
         assert "asthma of p7" not in told.text
     assert _spent(owner, dataset) == "1"
 
 
+@pytest.mark.hidden_failures
 def test_a_fit_tells_how_far_it_is_and_can_be_broken_off(hub: Hub, ada: TestClient, dataset: str) -> None:
     job = job_of(ada, dataset, SERVICE, **WANTED)
     told: list[tuple[float, str]] = []

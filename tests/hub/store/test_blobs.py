@@ -156,16 +156,46 @@ def test_rotation_leaves_the_files_alone(store: BlobStore, tmp_path: Path) -> No
         newest.open(blob)
 
 
-def test_files_that_no_row_knows_are_swept_when_they_are_old(store: BlobStore) -> None:
-    kept, stray, young = put(store), put(store), put(store)
-    folder = store.path(kept.id).parent
-    draft = folder / f".{kept.id}.0011.draft"
-    foreign = folder / "README"
-    for path in (draft, foreign):
+def test_drafts_that_nobody_finishes_are_swept_when_they_are_old(store: BlobStore) -> None:
+    kept = put(store)
+    draft, young = (store.folder / f".{kept.id}.{number}.draft" for number in ("0011", "0022"))
+    abandoned, busy = (store.folder / f".{number}.draft" for number in ("0033", "0044"))
+    foreign = store.folder / "README"
+    for folder in (abandoned, busy):
+        folder.mkdir()
+    inside = [abandoned / "piece", busy / "piece"]
+    for path in (draft, young, foreign, *inside):
         path.write_bytes(b"")
-    for path in (store.path(kept.id), store.path(stray.id), draft, foreign):
+    for path in (store.path(kept.id), draft, foreign, inside[0], abandoned, busy):
         os.utime(path, (0, 0))
-    assert store.sweep([kept.id]) == 2
-    assert set(files(store)) == {store.path(kept.id), store.path(young.id), foreign}
-    assert store.sweep([kept.id], older_than=0) == 1
+    assert store.sweep() == 2
+    assert set(files(store)) == {store.path(kept.id), young, busy, foreign}
+    assert store.sweep(older_than=-60) == 2
+    assert set(files(store)) == {store.path(kept.id), foreign}, "finished files stay, whatever a database knows"
     assert read(store, kept) == CONTENT
+
+
+def test_a_draft_that_another_worker_removes_meanwhile_is_no_problem(
+    store: BlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = store.folder / ".0011.draft"
+    monkeypatch.setattr(Path, "glob", lambda _self, _pattern: iter([gone]))
+    assert store.sweep() == 1
+
+
+def test_what_is_made_in_a_folder_of_drafts_is_adopted_or_gone(store: BlobStore) -> None:
+    upload = put(store)
+    with store.drafting() as drafts:
+        store.lend(upload, drafts)
+        assert read(drafts, upload) == CONTENT
+        kept, lost = put(drafts), put(drafts)
+        store.adopt(kept, drafts)
+        with pytest.raises(SourceNotFoundError):
+            store.adopt(kept, drafts)
+        store.lend(kept, drafts)
+        with pytest.raises(FileExistsError):
+            store.adopt(kept, drafts)
+    assert set(files(store)) == {store.path(upload.id), store.path(kept.id)}
+    assert read(store, kept) == read(store, upload) == CONTENT
+    with pytest.raises(SourceNotFoundError):
+        store.open(lost)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from cloister.hub.domain.certificates import check_certificate
+from cloister.crypto.certificates import check_certificate
 from cloister.hub.domain.policy import Operation
 from tests.hub.offered.helpers import API, allow
 from tests.hub.stories.conftest import Town

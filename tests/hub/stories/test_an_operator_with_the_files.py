@@ -102,7 +102,7 @@ def use_everything(hub: Hub, owner: Person, user: Person, user_id: str) -> None:
 
     draft = user.ask("POST", "/surveys", json={"document": DOCUMENT})["id"]
     survey = user.ask("POST", f"/surveys/{draft}/publish")
-    said = Survey.from_dict(DOCUMENT).answer({"sleep": TRUE_SLEEP, "smoke": "yes"}, day=survey["opened"])
+    said = Survey.from_dict(survey["document"]).answer({"sleep": TRUE_SLEEP, "smoke": "yes"}, day=survey["opened"])
     user.ask("POST", f"/surveys/{slug_of(survey)}/submissions", json={"submission": said.to_dict()})
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import inspect
 
 from cloister.hub.domain.roles import Role
 from cloister.hub.hub import Hub
+from cloister.local.survey import Survey
 from tests.hub.conftest import ClientFor
 
 DOCUMENT: dict[str, Any] = {
@@ -65,6 +66,11 @@ def publish(asker: TestClient) -> Publish:
         return found
 
     return make
+
+
+def asked_in(survey: dict[str, Any]) -> Survey:
+    """Return a survey as it was published, with its terms."""
+    return Survey.from_dict(survey["document"])
 
 
 def slug_of(survey: dict[str, Any]) -> str:

@@ -9,11 +9,8 @@ from fastapi.testclient import TestClient
 
 from cloister.crypto.blind_signatures import Blinded, BlindPublicKey
 from cloister.hub.services.surveys.tidying import is_turn
-from cloister.local.survey import Survey
 from tests.hub.conftest import ClientFor
-from tests.hub.surveys.conftest import DOCUMENT, Publish, slug_of
-
-ASKED = Survey.from_dict(DOCUMENT)
+from tests.hub.surveys.conftest import DOCUMENT, Publish, asked_in, slug_of
 
 
 @pytest.fixture
@@ -22,7 +19,7 @@ def nobody(client_for: ClientFor) -> TestClient:
 
 
 def _answer(survey: dict[str, Any], **answers: Any) -> dict[str, Any]:
-    return ASKED.answer(answers or {"smoke": "yes", "sleep": 7}, day=survey["opened"]).to_dict()
+    return asked_in(survey).answer(answers or {"smoke": "yes", "sleep": 7}, day=survey["opened"]).to_dict()
 
 
 def _send(person: TestClient, survey: dict[str, Any], submission: Any, **proof: str) -> Any:

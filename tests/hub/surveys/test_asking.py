@@ -11,7 +11,7 @@ from cloister.hub.hub import Hub
 from cloister.hub.services.surveys.code import code_hash
 from cloister.local.survey import EXAMPLE, Survey, example_survey
 from tests.hub.conftest import ClientFor
-from tests.hub.surveys.conftest import DOCUMENT, Publish, slug_of
+from tests.hub.surveys.conftest import DOCUMENT, Publish, asked_in, slug_of
 
 
 def test_a_survey_file_becomes_a_draft_in_any_form(asker: TestClient) -> None:
@@ -141,9 +141,7 @@ def test_a_draft_is_not_shown_to_respondents_and_a_closed_survey_asks_nothing(
 
 def test_deleting_deletes_everything(asker: TestClient, publish: Publish, hub: Hub, client_for: ClientFor) -> None:
     survey = publish()
-    asked = Survey.from_dict(DOCUMENT)
-    day = survey["opened"]
-    body = {"submission": asked.answer({"smoke": "yes"}, day=day).to_dict()}
+    body = {"submission": asked_in(survey).answer({"smoke": "yes"}).to_dict()}
     assert client_for().post(f"/api/v1/surveys/{slug_of(survey)}/submissions", json=body).status_code == 201
     assert asker.delete(f"/api/v1/surveys/{survey['id']}").status_code == 200
     assert asker.get(f"/api/v1/surveys/{survey['id']}").status_code == 404
@@ -193,3 +191,17 @@ def test_odd_requests_are_refused_and_break_nothing(asker: TestClient, publish: 
         assert asker.get(address).status_code == 404, address
     for address in ("/api/v1/surveys?after=%00", "/surveys?after=%00", "/api/v1/surveys?limit=many"):
         assert asker.get(address).status_code == 422, address
+
+
+def test_the_fingerprint_covers_who_may_answer_by_which_key_and_the_day(asker: TestClient, publish: Publish) -> None:
+    found = [publish(admission=kind) for kind in ("everybody", "links", "blind", "blind")]
+    assert len({one["fingerprint"] for one in found}) == 4, "each blind survey has a key of its own"
+    draft = asker.post("/api/v1/surveys", json={"document": found[2]["document"]}).json()
+    assert "terms" not in draft["document"], "a copy has no terms before it is published"
+    for one in found:
+        page = asker.get(f"/api/v1/surveys/{slug_of(one)}/page").json()
+        terms = page["page"]["terms"]
+        assert page["page"]["fingerprint"] == one["fingerprint"] == asked_in(one).fingerprint
+        assert [terms["admission"], terms["sentence"]] == [page["admission"]["kind"], page["admission"]["sentence"]]
+        assert terms["day"] == page["day"] == one["opened"]
+        assert terms["key"] == (page["key"] or {}).get("fingerprint")

@@ -2,18 +2,21 @@ from __future__ import annotations
 
 import json
 import math
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import event
 
 from cloister.hub.hub import Hub
-from cloister.hub.services.surveys import answering, reading
+from cloister.hub.services.surveys import answering, estimating, reading
 from cloister.local.reports import header
 from cloister.local.survey import Collector, Survey, simulate
 from tests.hub.conftest import ClientFor
-from tests.hub.surveys.conftest import DOCUMENT, Publish, slug_of
+from tests.hub.surveys.conftest import DOCUMENT, Publish, asked_in, slug_of
 
 FALSE_ALARM = 1e-9
 PRETENDED = DOCUMENT | {
@@ -38,7 +41,8 @@ def _take(hub: Hub, survey_id: str, submissions: Any) -> None:
 @pytest.mark.statistical
 def test_ten_thousand_respondents_are_estimated_within_bounds(asker: TestClient, publish: Publish, hub: Hub) -> None:
     people = 10_000
-    survey, asked = publish(PRETENDED), Survey.from_dict(PRETENDED)
+    survey = publish(PRETENDED)
+    asked = asked_in(survey)
     made = simulate(asked, respondents=people, day=survey["opened"], mix={"low": 0.1, "medium": 0.7, "off": 0.2})
     _take(hub, survey["id"], made.submissions)
     found = asker.get(f"/api/v1/surveys/{survey['id']}/estimates").json()
@@ -93,7 +97,8 @@ def _naive(hub: Hub, survey_id: str, question: str, asked: Survey) -> dict[Any, 
 def test_a_few_reports_are_not_estimated_and_a_single_one_is_not_seen_to_arrive(
     asker: TestClient, publish: Publish, hub: Hub
 ) -> None:
-    survey, asked = publish(PRETENDED, least=20), Survey.from_dict(PRETENDED)
+    survey = publish(PRETENDED, least=20)
+    asked = asked_in(survey)
     path = f"/api/v1/surveys/{survey['id']}/estimates"
     crowd = iter(simulate(asked, respondents=60, day=survey["opened"]).submissions)
 
@@ -114,20 +119,21 @@ def test_a_few_reports_are_not_estimated_and_a_single_one_is_not_seen_to_arrive(
     assert [one["reports"] for one in found["questions"]] == [42, 30, 30, 30]
     arrive(3)
     asker.post(f"/api/v1/surveys/{survey['id']}/close")
-    assert asker.get(path).json()["submissions"] == 45
+    assert asker.get(path).json() == found | {"state": "closed"}, "closing tells nothing about the last few"
 
 
 def test_questions_with_few_reports_are_left_out(asker: TestClient, publish: Publish, hub: Hub) -> None:
-    survey, asked = publish(least=10), Survey.from_dict(DOCUMENT)
-    _take(hub, survey["id"], [asked.answer({"smoke": "no"}, day=survey["opened"]) for _ in range(12)])
+    survey = publish(least=10)
+    asked = asked_in(survey)
+    _take(hub, survey["id"], [asked.answer({"smoke": "no"}, levels="low", day=survey["opened"]) for _ in range(12)])
     _take(hub, survey["id"], [asked.answer({"job": "Crafts"}, levels="high", day=survey["opened"]) for _ in range(9)])
     found = asker.get(f"/api/v1/surveys/{survey['id']}/estimates").json()
     smoke, job, way, _ = found["questions"]
     assert (smoke["is_ready"], smoke["reports"], smoke["off"]) == (True, 12, 9)
-    assert "factor of 2.72" in smoke["guarantee"]
+    assert "factor of 54.6" in smoke["guarantee"]
     assert {level["level"]: bool(level["values"]) for level in smoke["levels"]} == {
-        "low": False,
-        "medium": True,
+        "low": True,
+        "medium": False,
         "high": False,
     }
     assert (job["is_ready"], job["reports"], job["values"], job["chart"]) == (False, 9, [], None)
@@ -143,10 +149,10 @@ def test_questions_with_few_reports_are_left_out(asker: TestClient, publish: Pub
 def test_everybody_sees_estimates_only_where_the_survey_says_so(
     asker: TestClient, publish: Publish, client_for: ClientFor, hub: Hub
 ) -> None:
-    nobody, asked = client_for(), Survey.from_dict(DOCUMENT)
+    nobody = client_for()
     hidden, shown = publish(least=10), publish(least=10, results_are_public=True)
     for survey in (hidden, shown):
-        _take(hub, survey["id"], [asked.answer({"smoke": "no"}, day=survey["opened"]) for _ in range(12)])
+        _take(hub, survey["id"], [asked_in(survey).answer({"smoke": "no"}, levels="low") for _ in range(12)])
     assert nobody.get(f"/api/v1/surveys/{slug_of(hidden)}/public-estimates").status_code == 404
     assert nobody.get(f"{hidden['address']}/results").status_code == 404
     found = nobody.get(f"/api/v1/surveys/{slug_of(shown)}/public-estimates")
@@ -154,3 +160,101 @@ def test_everybody_sees_estimates_only_where_the_survey_says_so(
     assert "<svg" in nobody.get(f"{shown['address']}/results").text
     assert f"{shown['address']}/results" in nobody.get(shown["address"]).text
     assert "/results" not in nobody.get(hidden["address"]).text
+
+
+def _statements(hub: Hub) -> tuple[list[str], Callable[[], None]]:
+    """Return the list that all statements to the database are written to from now on, and what ends that."""
+    said: list[str] = []
+
+    def write(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        said.append(" ".join(statement.split()))
+
+    event.listen(hub.store.engine, "before_cursor_execute", write)
+    return said, lambda: event.remove(hub.store.engine, "before_cursor_execute", write)
+
+
+def _transactions(said: list[str]) -> list[list[str]]:
+    found: list[list[str]] = []
+    for statement in said:
+        if statement.startswith("BEGIN") or not found:
+            found.append([])
+        found[-1].append(statement)
+    return found
+
+
+def test_a_submission_looks_at_no_more_rows_than_its_own(client_for: ClientFor, publish: Publish, hub: Hub) -> None:
+    nobody, survey = client_for(), publish(least=10)
+    asked = asked_in(survey)
+    lengths = []
+    for _ in range(6):
+        said, stop = _statements(hub)
+        body = {"submission": asked.answer({"smoke": "no"}, day=survey["opened"]).to_dict()}
+        assert nobody.post(f"/api/v1/surveys/{slug_of(survey)}/submissions", json=body).status_code == 201
+        stop()
+        lengths.append(len(said))
+        assert not [one for one in said if "count(" in one.lower() or "FROM survey_reports" in one]
+    assert len(set(lengths)) == 1
+    with hub.store.reading() as session:
+        assert reading.find_survey(session, survey["id"]).submissions == 6
+
+
+def test_estimates_are_made_outside_of_what_writes_and_once_for_each_batch(
+    client_for: ClientFor, publish: Publish, hub: Hub
+) -> None:
+    nobody, survey = client_for(), publish(least=10, results_are_public=True)
+    asked = asked_in(survey)
+    path = f"/api/v1/surveys/{slug_of(survey)}/public-estimates"
+    for number, submissions in ((10, 10), (19, 10), (20, 20), (20, 20)):
+        with hub.store.reading() as session:
+            missing = number - reading.find_survey(session, survey["id"]).submissions
+        _take(hub, survey["id"], [asked.answer({"smoke": "no"}, day=survey["opened"]) for _ in range(missing)])
+        said, stop = _statements(hub)
+        assert nobody.get(path).json()["submissions"] == submissions
+        stop()
+        evaluations = [one for one in _transactions(said) if any("FROM survey_reports" in line for line in one)]
+        writing = [one for one in _transactions(said) if one[0] == "BEGIN IMMEDIATE" and len(one) > 1]
+        is_new = missing > 0 and submissions == number
+        assert (len(evaluations), len(writing)) == ((1, 1) if is_new else (0, 0))
+        assert not [one for one in evaluations if one in writing]
+    assert estimating.step_after(100_000) == 1000
+
+
+def test_while_somebody_makes_estimates_others_get_those_before(
+    client_for: ClientFor, publish: Publish, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody, survey = client_for(), publish(least=10, results_are_public=True)
+    asked = asked_in(survey)
+    _take(hub, survey["id"], [asked.answer({"smoke": "no"}, day=survey["opened"]) for _ in range(10)])
+    path, busy = f"/api/v1/surveys/{slug_of(survey)}/public-estimates", threading.Lock()
+    monkeypatch.setattr(estimating, "_TURN", busy)
+    with busy:
+        assert nobody.get(path).json()["submissions"] is None
+    assert nobody.get(path).json()["submissions"] == 10
+
+
+def test_of_a_question_and_of_a_level_no_single_report_is_seen_to_arrive(
+    asker: TestClient, publish: Publish, hub: Hub
+) -> None:
+    survey = publish(least=10)
+    asked = asked_in(survey)
+
+    def arrive(**counts: int) -> dict[str, dict[str, Any]]:
+        made = [
+            asked.answer({name: "no" if name == "smoke" else "Office"}, levels=level, day=survey["opened"])
+            for place, count in counts.items()
+            for name, level in [place.split("_")]
+            for _ in range(count)
+        ]
+        _take(hub, survey["id"], made)
+        found = asker.get(f"/api/v1/surveys/{survey['id']}/estimates").json()
+        return {one["question"]: one for one in found["questions"]}
+
+    first = arrive(smoke_low=20, job_low=20, smoke_medium=20)
+    then = arrive(smoke_low=9, job_low=1)
+    assert then["job"] == first["job"], "one more answer to a question is not shown"
+    assert then["smoke"] == first["smoke"], "nor are nine"
+    last = arrive(smoke_low=9, smoke_medium=1)
+    assert last["smoke"]["reports"] == 59
+    assert last["smoke"]["values"] != first["smoke"]["values"]
+    assert last["smoke"]["levels"] == first["smoke"]["levels"], "one more at a level would show in the difference"
+    assert arrive(smoke_low=1, smoke_medium=9)["smoke"]["levels"] != first["smoke"]["levels"]

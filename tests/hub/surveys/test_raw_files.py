@@ -7,6 +7,7 @@ import json
 import re
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -17,12 +18,11 @@ from cloister.hub.app import create_app
 from cloister.hub.domain.roles import Role
 from cloister.hub.hub import Hub
 from cloister.hub.services.surveys import tidying
+from cloister.hub.store import forgetting_order
 from cloister.hub.store.forgetting_order import TABLES, forget_order
-from cloister.local.survey import Survey
 from tests.hub.conftest import add_user, sign_in
-from tests.hub.surveys.conftest import DOCUMENT, MOMENT, raw_bytes, raw_rows, slug_of
+from tests.hub.surveys.conftest import DOCUMENT, MOMENT, asked_in, raw_bytes, raw_rows, slug_of
 
-ASKED = Survey.from_dict(DOCUMENT)
 AGENT = "Phone-of-Ada/17.3"
 ADDRESS = "203.0.113.77"
 TRUE_SLEEP = "7.34521"
@@ -32,20 +32,21 @@ PEOPLE = 12
 class Scene:
     """A survey of one admission that some people have answered, and all that was secret or telling about them."""
 
-    def __init__(self, hub: Hub, admission: str) -> None:
+    def __init__(self, hub: Hub, admission: str, people: int = PEOPLE) -> None:
         self.hub = hub
         app = create_app(hub)
         self.asker = TestClient(app, base_url="http://127.0.0.1:8080")
         sign_in(hub, self.asker, add_user(hub, "ada", Role.DATA_USER))
         made = self._ask("POST", "", {"document": DOCUMENT, "admission": admission})
         self.survey = self._ask("POST", f"/{made['id']}/publish")
-        self.tokens = [""] * PEOPLE
+        self.tokens = [""] * people
         if admission != "everybody":
-            links = self._ask("POST", f"/{made['id']}/tokens", {"count": PEOPLE})["items"]
+            links = self._ask("POST", f"/{made['id']}/tokens", {"count": people})["items"]
             self.tokens = [link.partition("#")[2] for link in links]
         self.before = raw_rows(hub)
         self.before_bytes = raw_bytes(hub)
         headers = {"user-agent": AGENT, "x-forwarded-for": ADDRESS, "forwarded": f"for={ADDRESS}"}
+        self.arrivals: list[set[str]] = []
         with TestClient(app, base_url="http://127.0.0.1:8080", headers=headers) as phone:
             self.submissions = [self._answer(phone, admission, token) for token in self.tokens]
 
@@ -57,7 +58,9 @@ class Scene:
     def _answer(self, phone: TestClient, admission: str, token: str) -> dict[str, Any]:
         path = f"/api/v1/surveys/{slug_of(self.survey)}"
         answers = {"smoke": "yes", "job": "Teaching", "way": ["Car"], "sleep": TRUE_SLEEP}
-        body: dict[str, Any] = {"submission": ASKED.answer(answers, day=self.survey["opened"]).to_dict()}
+        body: dict[str, Any] = {
+            "submission": asked_in(self.survey).answer(answers, day=self.survey["opened"]).to_dict()
+        }
         if admission == "links":
             body["token"] = token
         if admission == "blind":
@@ -68,7 +71,13 @@ class Scene:
             body |= {"message": request.message.hex(), "signature": signature.hex(), "blinded": request.blinded.hex()}
         sent = phone.post(f"{path}/submissions", json={key: body[key] for key in body if key != "blinded"})
         assert sent.status_code == 201, sent.text
+        known = {key for keys in self.arrivals for key in keys}
+        self.arrivals.append(self._keys() - known)
         return body | {"token": token}
+
+    def _keys(self) -> set[str]:
+        with self.hub.store.engine.connect() as connection:
+            return {key for (key,) in connection.exec_driver_sql("SELECT key FROM survey_reports")}
 
     @property
     def secrets(self) -> list[str]:
@@ -94,7 +103,9 @@ def test_nothing_of_a_person_is_in_the_database(any_hub: Hub, admission: str) ->
         forget_order(any_hub.store)
     after = raw_rows(any_hub)
     changed = {name for name in after if after[name] != scene.before[name]}
-    expected = {"survey_reports", "survey_used_ids"}
+    pairs = zip(scene.before["surveys"][0], after["surveys"][0], strict=True)
+    assert [pair for pair in pairs if pair[0] != pair[1]] == [(0, PEOPLE)], "of the survey, only the count changes"
+    expected = {"survey_reports", "survey_used_ids", "surveys"}
     expected |= {"links": {"survey_invitations"}, "blind": {"survey_invitations", "survey_signatures"}}.get(
         admission, set()
     )
@@ -137,6 +148,68 @@ def test_sqlite_keeps_no_order_of_arrival_and_no_log(hub: Hub) -> None:
     assert scene.submissions
 
 
+def _in_file_order(hub: Hub, keys: set[str]) -> list[list[str]]:
+    """Return some keys page by page, as their cells lie in the file; each of them is there once."""
+    content = (hub.settings.folder / "hub.db").read_bytes()
+    size = int.from_bytes(content[16:18], "big") or 65536
+    places = sorted((found.start(), key) for key in keys for found in re.finditer(key.encode(), content))
+    pages: dict[int, list[str]] = {}
+    for place, key in places:
+        pages.setdefault(place // size, []).append(key)
+    found = [key for page in pages.values() for key in page]
+    assert sorted(found) == sorted(keys)
+    return list(pages.values())
+
+
+def _guesses_right(pages: list[list[str]], people: list[set[str]]) -> float:
+    """Return how often "these two reports, which lie side by side, are one person's" is right."""
+    pairs = [pair for page in pages for pair in pairwise(page)]
+    return sum(any(keys >= set(pair) for keys in people) for pair in pairs) / len(pairs)
+
+
+def _digests(hub: Hub) -> dict[str, set[str]]:
+    names = ("survey_used_ids", "survey_signatures", "survey_invitations")
+    return {name: {str(row[1]) for row in raw_rows(hub)[name]} for name in names}
+
+
+def test_the_cells_of_the_file_show_neither_order_nor_who_sent_what(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tidying, "is_turn", lambda count, **_: False)
+    scene = Scene(hub, "blind", people=8)
+    keys = {key for keys in scene.arrivals for key in keys}
+    with sqlite3.connect(hub.settings.folder / "hub.db") as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.close()
+    assert _guesses_right(_in_file_order(hub, keys), scene.arrivals) > 0.5, "the attack works on what is not rewritten"
+    before = raw_rows(hub)
+    forget_order(hub.store)
+    assert raw_rows(hub) == before
+    assert (hub.settings.folder / "hub.db-wal").stat().st_size == 0
+    for found in (keys, *_digests(hub).values()):
+        for page in _in_file_order(hub, found):
+            assert page == sorted(page, reverse=True), "cells lie from the end of a page, in the order of their keys"
+    assert _guesses_right(_in_file_order(hub, keys), scene.arrivals) < 0.5
+
+
+def test_closing_forgets_the_order_of_what_stays(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tidying, "is_turn", lambda count, **_: False)
+    scene = Scene(hub, "links")
+    assert scene.asker.post(f"/api/v1/surveys/{scene.survey['id']}/close").status_code == 200
+    assert (hub.settings.folder / "hub.db-wal").stat().st_size == 0
+    pages = _in_file_order(hub, {key for keys in scene.arrivals for key in keys})
+    assert all(page == sorted(page, reverse=True) for page in pages)
+
+
+def test_many_reports_are_put_in_order_part_by_part(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forgetting_order, "AT_ONCE", 7)
+    monkeypatch.setattr(tidying, "is_turn", lambda count, **_: False)
+    scene = Scene(hub, "everybody", people=8)
+    before = raw_rows(hub)
+    forget_order(hub.store, survey_id=scene.survey["id"])
+    assert raw_rows(hub) == before
+    pages = _in_file_order(hub, {key for keys in scene.arrivals for key in keys})
+    assert _guesses_right(pages, scene.arrivals) < 0.5
+
+
 def test_a_closed_survey_leaves_no_trace_of_invitations_in_the_file(hub: Hub) -> None:
     scene = Scene(hub, "blind")
     gone = {
@@ -164,7 +237,10 @@ def test_answers_that_come_while_the_order_is_forgotten_are_all_counted(any_hub:
     def answer_many() -> list[int]:
         with TestClient(app, base_url="http://127.0.0.1:8080") as phone:
             path = f"/api/v1/surveys/{slug_of(scene.survey)}/submissions"
-            made = [ASKED.answer({"smoke": "no"}, day=scene.survey["opened"]).to_dict() for _ in range(people)]
+            made = [
+                asked_in(scene.survey).answer({"smoke": "no"}, day=scene.survey["opened"]).to_dict()
+                for _ in range(people)
+            ]
             return [phone.post(path, json={"submission": one}).status_code for one in made]
 
     with ThreadPoolExecutor(threads + 1) as pool:
@@ -180,8 +256,9 @@ def test_answers_that_come_while_the_order_is_forgotten_are_all_counted(any_hub:
 @pytest.mark.slow
 @pytest.mark.parametrize("any_hub", ["postgres"], indirect=True)
 def test_postgresql_is_written_anew_in_the_order_of_random_keys(any_hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidying, "forget_order", lambda store: None)
-    Scene(any_hub, "blind")
+    monkeypatch.setattr(tidying, "is_turn", lambda count, **_: False)
+    scene = Scene(any_hub, "blind")
+    assert _guesses_right([_by_place(any_hub)], scene.arrivals) > 0.5, "the attack works on what is not rewritten"
     with any_hub.store.engine.connect() as connection:
         marks = connection.exec_driver_sql("SELECT COUNT(DISTINCT xmin::text) FROM survey_reports").scalar()
     assert marks is not None
@@ -196,3 +273,9 @@ def test_postgresql_is_written_anew_in_the_order_of_random_keys(any_hub: Hub, mo
             in_file = [tuple(row) for row in connection.exec_driver_sql(f"SELECT {key} FROM {name} ORDER BY ctid")]
             sorted_ = [tuple(row) for row in connection.exec_driver_sql(f"SELECT {key} FROM {name} ORDER BY {key}")]
             assert in_file == sorted_
+    assert _guesses_right([_by_place(any_hub)], scene.arrivals) < 0.5
+
+
+def _by_place(hub: Hub) -> list[str]:
+    with hub.store.engine.connect() as connection:
+        return [key for (key,) in connection.exec_driver_sql("SELECT key FROM survey_reports ORDER BY ctid")]

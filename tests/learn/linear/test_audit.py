@@ -98,7 +98,7 @@ CASES = {
         rows=((0, 0, 1),),
         event=lambda weight: weight > 0.95,
         refuted=4,
-        samples=1800,
+        samples=3600,
     ),
 }
 

@@ -13,12 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import cloister as cl
-from cloister.errors import (
-    DataWarning,
-    MissingBoundsError,
-    ParameterError,
-    PrivacyParameterWarning,
-)
+from cloister.errors import MissingBoundsError, ParameterError, PrivacyParameterWarning
 from cloister.learn import PrivateLogisticRegression
 from tests.learn.linear.draws import Draws
 
@@ -170,14 +165,54 @@ def test_too_little_epsilon_is_said(parameters: dict[str, Any]) -> None:
         model(epsilon=1, expected_rows=5000, **parameters).fit(X, y)
 
 
-def test_a_minimum_that_is_not_found_is_said_and_stays_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_minimum_that_is_not_found_stays_paid_and_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = people()
     monkeypatch.setattr("cloister.learn.linear.logistic._STEPS", 1)
-    with pytest.warns(DataWarning, match="noise around zero"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         fitted = model(method="output").fit(X, y)
     assert any("found to within tol" in text for text in fitted.guarantee_.assumptions)
     assert np.abs(fitted.coef_).max() < 5
     assert fitted.guarantee_ == cl.PureDP(epsilon=Fraction(3), assumptions=fitted.guarantee_.assumptions)
+
+
+@pytest.mark.parametrize("method", ["output", "objective"])
+@pytest.mark.parametrize(
+    ("setting", "fix"),
+    [
+        ({"regularization": 1e-30}, "use 0.001 or more"),
+        ({"regularization": 0}, "use 0.001 or more"),
+        ({"regularization": 1e13}, "at most 1e12"),
+        ({"tol": 2}, "at least 1e-6"),
+        ({"tol": 1e-7}, "at least 1e-6"),
+    ],
+)
+def test_settings_for_which_rows_could_decide_are_refused_before_paying(
+    method: str, setting: dict[str, Any], fix: str
+) -> None:
+    X, y = people(50)
+    ledger = cl.open_ledger("memory:")
+    ledger.open_account("points", budget=NINE)
+    with pytest.raises(ParameterError, match=fix):
+        model(method=method, ledger=ledger, dataset="points", **setting).fit(X, y)
+    assert ledger.remaining("points") == NINE
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_column_that_is_the_same_for_everybody_is_like_any_other(value: float) -> None:
+    table = cl.open_table(pa.table({"hiv": [value] * 50, "sick": ["no", "yes"] * 25}))
+    weak = {"epsilon": 1e-6, "method": "output", "regularization": 0.001, "bounds": {"hiv": (0, 1)}}
+    with pytest.warns(PrivacyParameterWarning):
+        fitted = PrivateLogisticRegression(classes=["no", "yes"], **weak).fit(table, "sick")
+    assert np.isfinite(fitted.coef_).all()
+
+
+def test_an_intercept_stays_with_a_large_norm() -> None:
+    X, y = people()
+    for method in ("gradient", "output", "objective"):
+        fitted = model(method=method, delta=1e-5, data_norm=1e6).fit(X, y)
+        assert np.isfinite(fitted.coef_).all()
+        assert fitted.intercept_.any()
 
 
 def test_replacing_a_row_costs_half_of_epsilon_twice() -> None:

@@ -167,8 +167,11 @@ def test_the_linear_term_has_the_length_that_is_stated(columns: int, delta: Frac
 
     def draw(size: int) -> Any:
         if plan.term.name == "spherical":
-            return np.linalg.norm(plan.term.draw(random_source(None), width * size).reshape(size, width), axis=1)
-        return plan.term.draw(random_source(None), size)
+            return np.linalg.norm(coefficients(width * size).reshape(size, width), axis=1)
+        return coefficients(size)
+
+    def coefficients(count: int) -> Any:
+        return plan.term.draw(random_source(None), count).astype(np.float64) * float(plan.term.step)
 
     laws = {"spherical": lambda s: gamma_law(width, s), "Laplace": laplace, "Gaussian": gaussian}
     check_scale(draw, laws[plan.term.name], scale=scale, size=30_000)

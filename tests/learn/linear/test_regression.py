@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pytest
 from sklearn.base import clone
@@ -13,7 +15,7 @@ from sklearn.datasets import load_diabetes
 
 import cloister as cl
 from cloister.accounting.events import GaussianEvent
-from cloister.errors import MissingBoundsError, ParameterError
+from cloister.errors import MissingBoundsError, ParameterError, PrivacyParameterWarning
 from cloister.learn import PrivateLinearRegression
 from cloister.learn.encoding import encoding_of
 from cloister.learn.linear.design import UNIT, Design
@@ -177,3 +179,28 @@ def test_many_rows_lose_little_on_adult(shared_data: Path) -> None:
     y = np.array([str(value).strip().startswith(">") for value in table["salary-class"].to_pylist()]).astype(float)
     fitted = model(epsilon=1, delta=1e-5, bounds=([17, 1, 1], [90, 16, 100]), target_bounds=(0, 1)).fit(X, y)
     assert fitted.score(X, y) > 0.17
+
+
+@pytest.mark.parametrize(("epsilon", "is_worse"), [(1, True), (2, True), (10, False)])
+def test_a_model_worse_than_the_mean_is_said_by_preview_and_fit(epsilon: float, is_worse: bool) -> None:
+    X, y = load_diabetes(return_X_y=True)
+    rows, numbers = X[:353], y[:353]
+    made = PrivateLinearRegression(epsilon=epsilon, bounds=(-0.2, 0.2), target_bounds=(25, 346))
+    expected = made.preview(rows, numbers)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made.fit(rows, numbers)
+    said = [str(item.message) for item in caught if issubclass(item.category, PrivacyParameterWarning)]
+    assert said == ([expected.problem] if is_worse else [])
+    assert (expected.problem is not None) == is_worse
+    assert not is_worse or "worse predictions than from giving the same number" in str(expected.problem)
+    assert expected.to_dict()["problem"] == expected.problem
+
+
+def test_a_declared_number_of_rows_is_judged_for_tables_too() -> None:
+    table = cl.open_table(pa.table({"x": [0.0, 1.0], "y": [0.0, 1.0]}))
+    made = PrivateLinearRegression(epsilon=0.01, bounds={"x": (0, 1)}, target_bounds=(0, 1))
+    assert made.preview(table, "y").problem is None
+    assert "worse predictions" in str(made.set_params(expected_rows=300).preview(table, "y").problem)
+    with pytest.raises(ParameterError, match="expected_rows"):
+        made.set_params(expected_rows=0).preview(table, "y")

@@ -193,8 +193,8 @@ def test_public_facts_are_required() -> None:
     [
         ({"rounds": 0}, "at least 1"),
         ({"rounds": 1001}, "fewer rounds"),
-        ({"spread": 0}, "positive"),
-        ({"roughness": -1}, "positive"),
+        ({"spread": 0}, "from 0.001 to 1000"),
+        ({"roughness": -1}, "from 0.001 to 1000"),
     ],
 )
 def test_odd_parameters_are_refused(wrong, fix: str) -> None:

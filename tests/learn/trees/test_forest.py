@@ -128,7 +128,7 @@ def _noise(monkeypatch, model):
         seen.clear()
         while sum(part.size for part in seen) < size:
             learned(model, facts, plan, rows_of([]))
-        return np.concatenate([part.ravel() for part in seen])[:size].astype(np.int64)
+        return np.concatenate([part.ravel() for part in seen])[:size]
 
     return draw, plan
 
@@ -137,14 +137,20 @@ def _noise(monkeypatch, model):
 def test_leaf_noise_has_the_stated_scale(monkeypatch) -> None:
     model = PrivateForest(epsilon=2, trees=8, depth=10, splits="random", rows="shared", bins=4)
     draw, _ = _noise(monkeypatch, model)
-    check_scale(draw, discrete_laplace, scale=4.0)
+    check_scale(lambda size: draw(size).astype(np.int64), discrete_laplace, scale=4.0)
 
 
 @pytest.mark.statistical
 def test_gaussian_leaf_noise_has_the_stated_scale(monkeypatch) -> None:
     model = PrivateForest(epsilon=2, delta=1e-6, trees=8, depth=10, splits="random", rows="shared", bins=4)
     draw, plan = _noise(monkeypatch, model)
-    check_scale(draw, discrete_gaussian, scale=plan.settings.leaf_noise.deviation)
+    noise = plan.settings.leaf_noise
+    assert noise.refinement > 1
+    check_scale(
+        lambda size: np.rint(draw(size) * noise.refinement).astype(np.int64),
+        discrete_gaussian,
+        scale=noise.deviation * noise.refinement,
+    )
 
 
 # Disjoint rows -------------------------------------------------------------------------------------------------------

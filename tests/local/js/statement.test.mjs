@@ -7,16 +7,25 @@ import { direct } from "./records.mjs";
 test("the sentence names the factor", () => {
   const start = "Whatever you answer, the collector's odds about your true answer can change by at most a factor";
   for (const [epsilon, factor] of [
-    ["0.25", "1.28"],
-    ["1/4", "1.28"],
+    ["0.0049", "1.01"],
+    ["0.25", "1.29"],
+    ["1/4", "1.29"],
     [1, "2.72"],
     ["4", "54.6"],
-    [8, "2,980"],
-    ["20", "485,000,000"],
+    [8, "2,990"],
+    ["20", "486,000,000"],
   ]) {
     assert.equal(statement(epsilon), `${start} ${factor}.`);
   }
   assert.match(statement(500), /factor above a million billions\./);
+});
+
+test("what is stated is never below the true factor, and at most one step above", () => {
+  for (let step = 1; step < 2000; step += 1) {
+    const epsilon = step / 100;
+    const stated = Number(statement(epsilon).split("factor ")[1].slice(0, -1).replaceAll(",", ""));
+    assert.ok(stated >= Math.exp(epsilon) * (1 - 1e-12) && stated < Math.exp(epsilon) * 1.0101, `${epsilon}`);
+  }
 });
 
 test("losses of several reports add up", () => {

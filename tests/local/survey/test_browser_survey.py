@@ -7,6 +7,7 @@ import subprocess
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import cloister.local
 from cloister.core.random import ListedRandomSource, SystemRandomSource
 from cloister.errors import DataWarning
 from cloister.local import Collector, Question, Survey
-from cloister.local.survey import example_survey, token_id
+from cloister.local.survey import Terms, example_survey, token_id
 from cloister.local.survey.statements import LEVELS_ARE_VISIBLE
 from tests.support import browser, local_reference as reference
 
@@ -192,6 +193,45 @@ def test_the_collector_takes_what_a_browser_sends(take: Taker) -> None:
     assert told[2]["submission"]["reports"] == []
 
 
+SPELLED_OTHERWISE = (
+    {"many": 3, "some": ["f", "a"], "mean": "0.25", "bit": "3", "age": "17", "near": "5", "few": "a"},
+    {"many": "3", "some": ["a", "f"], "mean": "1/4", "bit": "3.0", "age": 17, "near": 5, "few": "a"},
+    {"many": " 3 ", "some": ["f", "a"], "mean": 0.25, "bit": 3, "age": "9", "near": " 5", "few": "a"},
+)
+"""The same answers, spelled otherwise; 9 and 17 are in the same bin."""
+
+
+def test_the_same_answer_gives_the_same_report_within_one_memory(take: Taker, everything: Survey) -> None:
+    good = {"yes-no": "no"}
+    tasks = [{"answers": {**good, **one}, "remembers": True} for one in SPELLED_OTHERWISE]
+    other: dict[str, Any] = {"answers": {**good, "bit": 3, "many": 4}, "remembers": True, "levels": {"bit": "low"}}
+    fresh = {"answers": {**good, **SPELLED_OTHERWISE[0]}}
+    sent = take({"page": everything.to_browser(), "tasks": [*tasks, other, *[fresh] * 8]})["sent"]
+    reports = [one["submission"]["reports"] for one in sent]
+    assert reports[0] == reports[1] == reports[2]
+    assert len({one["submission"]["id"] for one in sent}) == len(sent)
+    assert {report["question"] for report in reports[0]} == {"yes-no", *SPELLED_OTHERWISE[0]}
+    assert [one["level"] for one in reports[3] if one["question"] == "bit"] == ["low"]
+    assert len({json.dumps(one) for one in reports[4:]}) > 1, "without a memory, everything is drawn anew"
+
+
+def test_a_browser_takes_the_terms_from_under_the_fingerprint(take: Taker, everything: Survey) -> None:
+    terms = Terms(admission="blind", sentence="Invited people, once.", day=DAY, key="a" * 64)
+    page = replace(everything, terms=terms).to_browser()
+    good = {"yes-no": "no"}
+    changes: list[Any] = [{"admission": "links"}, {"sentence": "All."}, {"day": "2026-05-05"}, {"key": "b" * 64}]
+    wrong = [page | {"terms": page["terms"] | change} for change in [*changes, {"key": None}, {"token": "me"}]]
+    wrong += [page | {"terms": None}, everything.to_browser() | {"terms": page["terms"]}]
+    tasks = [{"answers": good}, {"answers": good, "options": {"day": "2026-05-05"}}]
+    told = take({"page": page, "tasks": tasks, "wrong": wrong})
+    assert told["shown"]["terms"] == page["terms"]
+    assert told["sent"][0]["submission"]["day"] == DAY
+    assert told["sent"][1]["refused"] == "Every submission to this survey states the same day."
+    published = "The page does not ask what was published under its fingerprint."
+    parts = "The survey has unknown or missing parts."
+    assert told["refused"] == [published] * 5 + [parts] + [published] * 2
+
+
 def test_wrong_answers_and_levels_are_refused_and_never_quoted(take: Taker, everything: Survey) -> None:
     good = {"yes-no": "no"}
     wrong: list[tuple[dict[str, Any], str]] = [
@@ -203,6 +243,8 @@ def test_wrong_answers_and_levels_are_refused_and_never_quoted(take: Taker, ever
         ({"answers": {**good, "some": "a"}}, "The answers are not a list."),
         ({"answers": {**good, "age": "many"}}, "The answer is not a finite number."),
         ({"answers": {**good, "mean": True}}, "The answer is not a finite number."),
+        ({"answers": {**good, "few": {"a": 1}}}, "The answer is missing or not among the declared ones."),
+        ({"answers": {**good, "some": [None]}}, "The answer is missing or not among the declared ones."),
         ({"answers": {**good, "comment": "it was me"}}, "The survey does not have such a question."),
         ({"answers": good, "levels": {"other": "low"}}, "The survey does not have such a question."),
         ({"answers": good, "levels": {"few": "lowest"}}, "A question does not have the chosen level."),

@@ -73,9 +73,13 @@ def staff_rows(size: int = 120) -> pa.Table:
     )
 
 
-def staff(size: int = 120, **options: Any) -> ControlledTable:
-    """Return a controlled table of the staff."""
-    return ControlledTable(fast_table(staff_rows(size), schema=STAFF), **options)
+CUT_POINTS = {"salary": (1500,), "illness": ("none", "flu", "cancer")}
+
+
+def staff(size: int = 120, *, controls: Controls | None = None, **options: Any) -> ControlledTable:
+    """Return a controlled table of the staff, with cut points where no controls are given."""
+    chosen = Controls(cut_points=CUT_POINTS) if controls is None else controls
+    return ControlledTable(fast_table(staff_rows(size), schema=STAFF), controls=chosen, **options)
 
 
 def spans(vectors: Sequence[Mask], wanted: Sequence[int]) -> bool:

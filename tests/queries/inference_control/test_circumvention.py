@@ -15,6 +15,7 @@ from cloister.errors import QueryRefusedError
 from cloister.queries.inference_control import ControlledTable, Controls, MemoryHistory
 from cloister.queries.inference_control.auditing import Mask
 from tests.queries.inference_control.controlled import (
+    CUT_POINTS,
     SALARIES,
     pairs_given_away,
     singles_given_away,
@@ -147,7 +148,7 @@ def test_refusals_of_conditions_on_confidential_columns_do_not_tell_who_meets_th
     low, high = (3, 23) if target == 3 else (4, 24)
     questions = [f"number >= {low + 1} AND number < {high} AND illness = 'flu'"]
     questions.append(f"number >= {low} AND number < {high} AND illness = 'flu'")
-    table = staff(controls=Controls(min_size=5))
+    table = staff(controls=Controls(min_size=5, cut_points=CUT_POINTS))
     seen = []
     for place in order:
         try:
@@ -188,7 +189,7 @@ def test_no_value_follows_from_what_is_answered(
     size: int, asked: list[tuple[list[tuple[str, int]], str, str]], pairs: bool
 ) -> None:
     rows = staff_rows(size).to_pylist()
-    table = staff(size, controls=Controls(min_size=2, pairs=pairs))
+    table = staff(size, controls=Controls(min_size=2, pairs=pairs, cut_points=CUT_POINTS))
     known: list[Mask] = []
     contributing: list[Mask] = []
     for parts, joined, kind in asked:

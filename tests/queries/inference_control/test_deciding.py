@@ -43,12 +43,13 @@ def test_a_control_that_is_off_refuses_nothing() -> None:
     assert len(judge.sets) == 2
 
 
-def test_a_refusal_that_could_be_foreseen_is_not_recorded() -> None:
+def test_a_refusal_that_could_be_foreseen_is_recorded_and_counts_for_nothing_else() -> None:
     judge = decider(max_overlap=2)
     assert judge.refusal(candidate(rows(0, 10))) is None
     for known in (rows(0, 2), rows(5, 15)):
         assert judge.refusal(candidate(known)) in ("size", "overlap")
-    assert len(judge.sets) == 1
+    assert [sorted(item.kinds) for item in judge.sets[1:]] == [["refused"], ["refused"]]
+    assert judge.refusal(candidate(rows(10, 20))) is None
 
 
 def test_a_condition_on_confidential_columns_leaves_out_enough_of_those_that_may_be_meant() -> None:
@@ -73,7 +74,7 @@ def test_a_refusal_that_tells_about_values_counts_as_an_answer() -> None:
 def test_missing_values_that_leave_too_few_are_refused_and_recorded() -> None:
     judge = decider()
     assert judge.refusal(candidate(rows(0, 10), present=rows(0, 2))) == "size"
-    assert len(judge.sets) == 1
+    assert [sorted(item.kinds) for item in judge.sets] == [["known"], ["refused"]]
     assert judge.refusal(candidate(rows(1, 10))) == "audit"
 
 
@@ -119,23 +120,6 @@ def test_overlap_counts_all_questions_and_not_their_repetition() -> None:
     assert judge.refusal(candidate(rows(8, 18))) is None
     known = rows(10, 30)
     assert judge.refusal(candidate(known, rows(12, 20))) == "overlap"
-
-
-def test_a_full_history_answers_what_it_holds() -> None:
-    judge = decider(max_sets=4)
-    assert judge.refusal(candidate(rows(0, 10))) is None
-    assert judge.refusal(candidate(rows(10, 20))) is None
-    assert judge.refusal(candidate(rows(20, 30))) == "history"
-    assert judge.refusal(candidate(rows(0, 10))) is None
-
-
-def test_a_full_history_answers_what_it_holds_of_confidential_conditions() -> None:
-    judge = decider(max_sets=3)
-    question = candidate(rows(0, 20), rows(0, 8), present=rows(0, 5))
-    assert judge.refusal(question) is None
-    assert len(judge.sets) == 3
-    assert judge.refusal(question) is None
-    assert judge.refusal(candidate(rows(0, 20), rows(0, 9))) == "history"
 
 
 def test_decisions_continue_from_what_was_answered() -> None:

@@ -21,7 +21,7 @@ from tests.queries.neighbors import fast_table
 @given(st.lists(st.lists(st.booleans(), min_size=13, max_size=13).map(np.array), max_size=6))
 def test_histories_are_written_and_read(masks: list[Any]) -> None:
     sets = [AnsweredSet.of(mask, "asked" if mask[0] else "values of x") for mask in masks]
-    answered = Answered(13, "digest", sets)
+    answered = Answered(13, "digest", sets, 20)
     again = Answered.from_dict(json.loads(json.dumps(answered.to_dict())))
     assert again == answered
     assert all((item.mask(13) == mask).all() for item, mask in zip(again.sets, masks, strict=True))
@@ -38,7 +38,9 @@ def _packed(raw: bytes) -> str:
 @pytest.mark.parametrize(
     "change",
     [
-        {"schema": "cloister.inference_history/2"},
+        {"schema": "cloister.inference_history/3"},
+        {"asked": -1},
+        {"asked": "often"},
         {"rows": -1},
         {"rows": "many"},
         {"rows": None},

@@ -13,8 +13,11 @@ from cloister.data.columns import Column
 from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
-from cloister.errors import MissingBoundsError, UnconfirmedSchemaError, UnsafeQueryError
+from cloister.errors import MissingBoundsError, ParameterError, UnconfirmedSchemaError, UnsafeQueryError
 from cloister.queries.catalog import Catalog
+from cloister.queries.contribution import Contribution
+from cloister.queries.planning import plan
+from cloister.queries.price import Price
 from cloister.queries.question import (
     CountDistinct,
     CountPresent,
@@ -273,3 +276,25 @@ def test_typical_queries_compile_fast(rows: Catalog) -> None:
     for _ in range(20):
         compile_sql(query, rows)
     assert (time.process_time() - start) / 20 < 0.05
+
+
+def test_many_declared_categories_are_public() -> None:
+    codes = [f"c{number}" for number in range(100_001)]
+    schema = Schema([Column(name="code", categories=codes), Column(name="n", kind="numeric", bounds=(0, 9))])
+    table = open_table(pa.table({"code": ["c7"], "n": [3]}), schema=schema)
+    catalog = Catalog(private={"data": table})
+    key = compile_sql("SELECT code, COUNT(*) AS n FROM data GROUP BY code", catalog).question.keys[0]
+    assert key.values == tuple(codes)
+
+
+@pytest.mark.parametrize(("steps", "is_public"), [(999_999, True), (1_000_000, False)])
+def test_a_range_of_numbers_is_public_if_an_answer_can_show_it(steps: int, is_public: bool) -> None:
+    table = open_table(pa.table({"n": [3]}))
+    sql = f"SELECT CLAMP(n, 0, {steps}) / 2 AS half, COUNT(*) AS c FROM data GROUP BY half"
+    question = compile_sql(sql, Catalog(private={"data": table})).question
+    assert (question.keys[0].values is not None) == is_public
+    if is_public:
+        assert (question.keys[0].labels or ())[:3] == (0, 0.5, 1)
+        return
+    with pytest.raises(ParameterError, match="at most 1,000,000: categories"):
+        plan(question, Contribution(), Price.of(epsilon=1))

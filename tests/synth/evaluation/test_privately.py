@@ -11,6 +11,7 @@ import pytest
 import cloister as cl
 from cloister.core.guarantees import SEEDED_RANDOMNESS
 from cloister.errors import BudgetExceededError, DataError, MissingBoundsError, ParameterError
+from cloister.mechanisms.noise_laws import laplace_half_width
 from cloister.synth.counting import CellCounts, count_cells
 from cloister.synth.domain import declared_domain
 from cloister.synth.evaluation.privately import _STEPS, _steps
@@ -94,7 +95,9 @@ def test_one_column_has_no_pairs() -> None:
 
 def test_margins_follow_from_the_noise() -> None:
     found = cl.synth.evaluate_privately(letters(EVEN * 1000), letters(LINKED), epsilon=3)
-    assert found.margins[0] == pytest.approx(1.001 * np.log(20) / found.rows)
+    # Epsilon 1 for 1,001 steps of a thousandth: discrete Laplace noise of that scale, whose margin is in whole steps.
+    assert found.margins[0] == laplace_half_width(Fraction(1001), 0.95) / 1000 / found.rows
+    assert found.margins[0] == pytest.approx(1.001 * np.log(20) / found.rows, rel=1e-3)
     assert found.margins[0] == found.margins[1]
 
 

@@ -47,6 +47,16 @@ def test_any_marginal_is_that_of_the_whole_distribution(
     assert model.marginal(wanted) == pytest.approx(marginal_of(joint_of(model), sorted(wanted)), abs=1e-9)
 
 
+def test_a_marginal_across_cliques_takes_any_number_of_columns() -> None:
+    columns = 120
+    tree = junction_tree((2,) * columns, [(place, place + 1) for place in range(columns - 1)])
+    steady = np.array([[0.45, 0.05], [0.05, 0.45]])  # a chain in which a column is mostly as the one before
+    model = MarginalModel(tree, tuple(steady for _ in tree.cliques), 100.0)
+    ahead = np.linalg.matrix_power(2 * steady, 60)
+    assert model.marginal([58, 118]) == pytest.approx(ahead / 2, abs=1e-9)
+    assert model.marginal([0, 58, 118]).sum(axis=0) == pytest.approx(ahead / 2, abs=1e-9)
+
+
 @given(groups=GROUPS, seed=st.integers(0, 10**6))
 @settings(max_examples=12, deadline=None)
 def test_the_estimate_minimizes_the_objective(groups: list[tuple[int, ...]], seed: int) -> None:

@@ -59,3 +59,9 @@ def test_a_tree_that_was_put_together_wrongly_is_seen() -> None:
     broken = JunctionTree((2, 2, 2), ((0, 1), (1, 2), (0, 2)), (-1, 0, 1))
     assert not broken.is_sound
     assert math.prod(broken.shape(0)) == 4
+
+
+def test_more_columns_than_an_array_has_axes_are_too_many_also_with_one_value_each() -> None:
+    sizes = TreeSizes((1,) * 70)
+    assert sizes.cells(mask_of(range(40))) == 1
+    assert sizes.cells(mask_of(range(41))) > 10**9

@@ -12,7 +12,7 @@ from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
 from cloister.core.guarantees import Adjacency
 from cloister.core.validation import check_choice
-from cloister.errors import AccountMismatchError, ParameterError, ParameterTypeError
+from cloister.errors import AccountMismatchError, ParameterError, ParameterTypeError, a_or_an
 
 LONGEST_NAME = 200
 LONGEST_PURPOSE = 1_000
@@ -116,13 +116,15 @@ def _budget(value: object, *, name: str) -> Budget:
     if not isinstance(value, Budget):
         raise ParameterTypeError(f"The {name} is not a Budget.", fix=f"write {name}=Budget(epsilon=0.1).")
     if value.amount > FINEST:
-        raise ParameterError(f"The {name} is absurdly large.", fix=f"give a {name} of a few digits.")
+        raise ParameterError(f"The {name} is absurdly large.", fix=f"give {a_or_an(name)} of a few digits.")
     return value
 
 
 def _not_zero(budget: Budget, *, name: str) -> Budget:
     if not budget.amount and not budget.delta:
-        raise ParameterError(f"The {name} is zero.", fix=f"give a {name} above zero, such as Budget(epsilon=0.1).")
+        raise ParameterError(
+            f"The {name} is zero.", fix=f"give {a_or_an(name)} above zero, such as Budget(epsilon=0.1)."
+        )
     return budget
 
 

@@ -14,7 +14,7 @@ more cuts succeed. ``mode="relaxed"`` cuts a partition that cannot be cut otherw
 values may then be in two classes.
 
 Privacy: every half is checked against every model before a cut is made. Models that compare with the whole table
-compare with the one that was given; that is the released one, because nothing is suppressed here.
+compare with the one that was given; that is the released one, because outliers are set aside before, see `outliers`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from cloister.anonymize.algorithms.axes import Axes, axes_of
 from cloister.anonymize.algorithms.base import Outcome, Task
 from cloister.anonymize.algorithms.halving import Halves, Lines, Sorted, cut, sort, spread
+from cloister.anonymize.algorithms.outliers import suppresses_outliers
 from cloister.anonymize.models import Classes, all_hold, overall_counts
 from cloister.anonymize.partition import Partition, whole
 from cloister.anonymize.regions import Regions
@@ -42,6 +43,7 @@ Made: TypeAlias = "list[tuple[Counts, Halves]]"
 _RELAXED = "Rows with equal quasi-identifiers may be in different classes (relaxed cuts)."
 
 
+@suppresses_outliers
 def mondrian(task: Task) -> Outcome:
     """Return the classes of Mondrian.
 

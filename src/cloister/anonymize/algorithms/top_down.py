@@ -11,12 +11,14 @@ import numpy as np
 from cloister.anonymize.algorithms.base import Outcome, Task
 from cloister.anonymize.algorithms.lattice.judging import ClassChecker
 from cloister.anonymize.algorithms.lattice.losses import LOSSES, leaf_costs
+from cloister.anonymize.algorithms.outliers import suppresses_outliers
 from cloister.anonymize.algorithms.specialization import SCORES, Specializer
 from cloister.anonymize.models import overall_counts
 from cloister.anonymize.partition import whole
 from cloister.core.validation import check_choice
 
 
+@suppresses_outliers
 def top_down(task: Task) -> Outcome:
     """Return classes that cannot be specialized further.
 

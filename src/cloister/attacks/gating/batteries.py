@@ -23,7 +23,9 @@ from cloister.attacks.gating.judging import (
     judge_stored,
 )
 from cloister.attacks.gating.policy import GatePolicy
-from cloister.attacks.gating.subjects import ANONYMIZED, SYNTHETIC, TWO_TABLES, Subject
+from cloister.attacks.gating.released_columns import hidden_rows
+from cloister.attacks.gating.released_order import in_released_order
+from cloister.attacks.gating.subjects import Subject
 from cloister.attacks.models.membership import membership
 from cloister.attacks.models.stored import stored_records
 from cloister.attacks.result import AttackResult
@@ -33,6 +35,7 @@ from cloister.attacks.synthetic.linkability import synthetic_linkability
 from cloister.attacks.synthetic.singling_out import synthetic_singling_out
 from cloister.attacks.tables.homogeneity import homogeneity
 from cloister.attacks.tables.linkage import linkage
+from cloister.crypto.release_kinds import ANONYMIZED, SYNTHETIC, TWO_TABLES
 
 __all__ = ["Check", "battery"]
 
@@ -91,7 +94,7 @@ def _anonymized(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
         yield Check(
             attack="linkage",
             run=partial(linkage, release, subject.original, random_state=subject.source, **known),
-            judge=partial(judge_match, policy=policy, left_out=_left_out(subject)),
+            judge=partial(judge_match, policy=policy, left_out=_left_out(subject), hidden=hidden_rows(subject)),
         )
     yield Check(
         attack="linkage by distance",
@@ -116,19 +119,16 @@ def _left_out(subject: Subject) -> int:
 
 
 def _two_tables(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
-    truth = None if isinstance(subject.release, AnatomyRelease) else subject.original
     yield Check(
         attack="learning over groups",
-        run=partial(
-            anatomy_em,
-            subject.release,
-            truth=truth,
-            starts=3,
-            confidence=policy.confidence,
-            random_state=subject.source,
-        ),
+        run=partial(_learn_over_groups, subject, policy),
         judge=partial(judge_groups, policy=policy),
     )
+
+
+def _learn_over_groups(subject: Subject, policy: GatePolicy) -> AttackResult:
+    truth = None if isinstance(subject.release, AnatomyRelease) else in_released_order(subject)
+    return anatomy_em(subject.release, truth=truth, starts=3, confidence=policy.confidence, random_state=subject.source)
 
 
 def _synthetic(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
@@ -152,10 +152,11 @@ def _synthetic(subject: Subject, policy: GatePolicy) -> Iterator[Check]:
             run=partial(synthetic_inference, *tables, secret=column, attacks=_ATTACKS, **shared),
             judge=residual,
         )
-        few = [name for name in subject.quasi or () if name != column and name in subject.release.columns]
-        if few:
+        others = [name for name in subject.release.columns if name != column]
+        few = [name for name in subject.quasi or () if name in others]
+        if 0 < len(few) < len(others):
             yield Check(
-                attack=f"inference of {column} from {', '.join(few)}",
+                attack=f"inference of {column} from quasi-identifiers",
                 run=partial(synthetic_inference, *tables, secret=column, known=few, attacks=_ATTACKS, **shared),
                 judge=residual,
             )

@@ -1,15 +1,18 @@
 """The gate: tries to break a release with every attack that fits it, and says publish or do not publish.
 
 The custodian runs it on the real rows, so its reports are for the custodian; they hold rates, never rows. A release
-passes if no attack achieves more than the policy allows. Where nothing can be measured (a synthetic table without rows
-that were held back), only a promise of differential privacy that holds, at an epsilon that the policy accepts, lets it
-pass. An attack that was needed and not run, for lack of time or because it failed, speaks against publishing.
+passes if no attack achieves more than the policy allows. Where nothing but copies and near rows can be measured (a
+synthetic table without rows that were held back), only a promise of differential privacy that holds, at an epsilon
+that the policy accepts, lets it pass: the custodian's own, or that of a certificate whose key is known. An attack that
+was needed and not run, for lack of time or because it failed, speaks against publishing.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from cloister.anonymize import AnatomyRelease, Release
@@ -20,10 +23,11 @@ from cloister.attacks.gating.screening import screened
 from cloister.attacks.gating.subjects import Subject, subject_of
 from cloister.core.guarantees import Guarantee
 from cloister.core.random import RandomState, random_source
-from cloister.errors import CloisterError, ParameterTypeError
+from cloister.crypto.certificates import Certificate, find_certificate
+from cloister.errors import CloisterError, ParameterError, ParameterTypeError
 from cloister.report import Report
 
-__all__ = ["gate"]
+__all__ = ["check_certified", "gate"]
 
 Progress = Callable[[float, str], None]
 
@@ -37,6 +41,7 @@ def gate(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | Sequence[str] | None = None,
     guarantee: Guarantee | None = None,
+    certificate: Certificate | None = None,
     policy: GatePolicy | None = None,
     report: Report | None = None,
     progress: Progress | None = None,
@@ -45,14 +50,16 @@ def gate(
     """Return whether a release may be published, after attacking it.
 
     Args:
-        release: a `Release` or an `AnatomyRelease` of ``cl.anonymize``; its two tables; a table, with its kind; or a
-            fitted model.
+        release: a `Release` or an `AnatomyRelease` of ``cl.anonymize``; its two tables; a table, with its kind; a file
+            whose certificate says its kind; or a fitted model.
         original: the rows that the release is about, where the release does not know them; of a model, (X, y).
         control: for synthetic tables, rows of the same kind that had no part in it; for models, (X, y) of such.
         kind: for a table, ``anonymized table`` or ``synthetic table``.
         quasi_identifiers: for an anonymized table, the columns that attackers may know.
         sensitive: the columns that attackers want to know; by default as the release or the schema says.
-        guarantee: what is promised about the release, where it does not say so itself, such as ``model.guarantee_``.
+        guarantee: what is promised about the release, where it does not say so itself, such as ``model.guarantee_``; of
+            a certificate whose key nobody knows, say it again if you vouch for it.
+        certificate: what the files of the release were certified with; that beside a file by default.
         policy: the limits; those of `GatePolicy` by default.
         report: a report to which the gate's sections are added; the release's own by default.
         progress: is told how far it is, from 0 to 1, and which attack is next.
@@ -60,11 +67,17 @@ def gate(
 
     Raises:
         ParameterError: if the kind of the release cannot be told, or its rows are missing.
+        DataError: if a file was changed after it was certified.
     """
     limits = GatePolicy() if policy is None else policy
     if not isinstance(limits, GatePolicy):
         raise ParameterTypeError("The policy is not a GatePolicy.", fix="give cl.attacks.GatePolicy(...).")
     begun = time.monotonic()
+    if certificate is None and isinstance(release, str | Path) and Path(release).is_file():
+        certificate = find_certificate(release)
+    is_vouched = certificate is None or certificate.is_vouched or guarantee is not None
+    if certificate is not None:
+        kind, guarantee = check_certified(certificate, kind=kind, guarantee=guarantee)
     subject = subject_of(
         release,
         kind=kind,
@@ -75,7 +88,8 @@ def gate(
         guarantee=guarantee,
         source=random_source(random_state),
     )
-    checks, findings = list(battery(subject, limits)), _looked_at(subject, limits)
+    subject = replace(subject, is_vouched=is_vouched)
+    checks, findings = list(battery(subject, limits)), [*_certified(certificate), *_looked_at(subject, limits)]
     for place, check in enumerate(checks):
         if progress is not None:
             progress(place / len(checks), check.attack)
@@ -89,6 +103,34 @@ def gate(
         seconds=round(time.monotonic() - begun, 3),
         base=report if report is not None else _own_report(release),
     )
+
+
+def check_certified(
+    certificate: Certificate, *, kind: str | None, guarantee: Guarantee | None
+) -> tuple[str, Guarantee]:
+    """Return the kind and the promise of a certificate, with which nothing that is said besides may disagree.
+
+    Raises:
+        ParameterError: if the caller says another kind, or a promise beside that of the certificate.
+    """
+    if kind is not None and kind != certificate.kind:
+        raise ParameterError(
+            f"The certificate says that this is a release of the kind {certificate.kind}.",
+            fix="leave the kind out; or delete the certificate if it is wrong.",
+        )
+    if guarantee is not None and guarantee != certificate.guarantee:
+        raise ParameterError(
+            "The certificate says what is promised, and something else was said besides.",
+            fix="leave the promise out; or delete the certificate if it is wrong.",
+        )
+    return certificate.kind, certificate.guarantee
+
+
+def _certified(certificate: Certificate | None) -> list[Finding]:
+    """Return whose word the kind and the promise of the release are."""
+    if certificate is None:
+        return []
+    return [Finding(attack="certificate", stand=Stand.TOLD, reason=certificate.explain(), is_needed=False)]
 
 
 def _looked_at(subject: Subject, policy: GatePolicy) -> list[Finding]:
@@ -127,5 +169,10 @@ def _not_run(check: Check, reason: str, *, is_needed: bool) -> Finding:
 
 
 def _own_report(release: Any) -> Report | None:
-    make = getattr(release, "report", None) if isinstance(release, Release | AnatomyRelease) else None
-    return make() if callable(make) else None
+    """Return the report of the release itself; one that does not fit its own table has none."""
+    if not isinstance(release, Release | AnatomyRelease):
+        return None
+    try:
+        return release.report()
+    except Exception:  # noqa: BLE001  # what the gate found is told all the same
+        return None

@@ -50,23 +50,31 @@ def judge_certain(result: Any, *, policy: GatePolicy) -> Judgment:
 
 def judge_belief(result: Any, *, policy: GatePolicy) -> Judgment:
     """Judge how sure attackers become."""
-    share = result.success - result.baseline
     return Judgment(
         f"For {percent(result.success)} of the people ({_between(result)}) an attacker is at least "
         f"{percent(policy.max_belief)} sure of their {result.column}, for {percent(result.baseline)} by the whole "
         f"table alone; at most {percent(result.largest_posterior)} sure of anybody's.",
-        holds=share <= policy.max_certain,
+        holds=result.success - result.baseline <= policy.max_certain,
     )
 
 
-def judge_match(result: Any, *, policy: GatePolicy, left_out: int) -> Judgment:
-    """Judge the largest chance of a match; people who fit no row at all were not tried."""
-    if result.unlinked > left_out:
+def judge_match(result: Any, *, policy: GatePolicy, left_out: int, hidden: int = 0) -> Judgment:
+    """Judge the largest chance of a match; people who fit no row at all were not tried.
+
+    Whoever fits no other row is in one of those that hide everything, and these are a class like others.
+    """
+    if result.unlinked > left_out + hidden:
         return Judgment(
             f"{result.unlinked:,} of {result.trials:,} people fit no released row, though {left_out:,} rows were left "
-            "out: the labels could not be read, or the release is about other people.",
+            f"out and {hidden:,} show nothing: the labels could not be read, or the release is about other people.",
             holds=False,
             decides=False,
+        )
+    if result.unlinked and hidden and 1 / hidden > policy.max_match * (1 + 1e-9):
+        return Judgment(
+            f"{result.unlinked:,} people fit no row but the {hidden:,} that show nothing of what is known: the chance "
+            f"to match them is {percent(1 / hidden)}, {percent(policy.max_match)} allowed.",
+            holds=False,
         )
     return Judgment(
         f"The largest chance to match somebody with one released row is {percent(result.largest_risk)}, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -10,6 +11,9 @@ from cloister.core.validation import check_confidence, check_positive, check_pro
 from cloister.errors import ParameterError
 
 __all__ = ["GatePolicy"]
+
+_EXCUSED = 1.0
+"""The largest epsilon that excuses what is seen, whatever is promised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,17 @@ class GatePolicy:
         object.__setattr__(self, "confidence", float(check_confidence(self.confidence)))
         for name in ("max_epsilon", "time_limit"):
             object.__setattr__(self, name, float(check_positive(getattr(self, name), name=name)))
+
+    def allowed_share(self, chance: float, *, rows: int = 1) -> float:
+        """Return the largest share of people of whom epsilon 1 lets something show that chance shows of a share.
+
+        Args:
+            chance: the share that chance shows.
+            rows: on how many rows of the original it rests; the promise of a row is that much weaker for them together.
+        """
+        excused = _EXCUSED * rows
+        most = min(math.exp(excused) * chance, 1 - math.exp(-excused) * (1 - chance))
+        return min(1.0, most + self.max_residual)
 
     def to_dict(self) -> dict[str, float]:
         """Return the limits by their names."""

@@ -6,36 +6,43 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cloister.accounting.conversions import zero_concentrated_to_epsilon
 from cloister.anonymize import AnatomyRelease, Release
-from cloister.anonymize.algorithms.anatomy import COUNT, GROUP
+from cloister.anonymize.algorithms.anatomy import GROUP
+from cloister.attacks.gating.copies import Copies, find_copies, is_same
 from cloister.attacks.gating.findings import Finding, Stand
+from cloister.attacks.gating.nearness import find_nearness
+from cloister.attacks.gating.persons import judge_persons
 from cloister.attacks.gating.policy import GatePolicy
-from cloister.attacks.gating.subjects import ANONYMIZED, MODEL, SYNTHETIC, TWO_TABLES, Subject
-from cloister.core.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
+from cloister.attacks.gating.released_columns import listed, look_at_columns, row_texts
+from cloister.attacks.gating.row_keys import WRITTEN
+from cloister.attacks.gating.subjects import MODEL, Subject
+from cloister.attacks.result import percent
+from cloister.attacks.synthetic.reading import read_attacked
+from cloister.core.guarantees import Adjacency, ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
+from cloister.crypto.release_kinds import ANONYMIZED, SYNTHETIC, TWO_TABLES
 from cloister.data.columns import Role
-from cloister.data.table import Table
+from cloister.errors import CloisterError
 
 __all__ = ["screened"]
 
-_NEARLY_UNIQUE = 0.9
-_MISSING, _BETWEEN = "\x00", "\x1f"
+_ABOUT_PEOPLE = (Adjacency.ADD_REMOVE, Adjacency.REPLACE, Adjacency.USER)
+_MOST_TOLD, _MOST_NAMED = 3, 6
 
 
 def screened(subject: Subject, policy: GatePolicy) -> Iterator[Finding]:
     """Return what speaks for or against a release before anything is tried."""
     if subject.kind != MODEL:
-        yield from _columns(subject)
-        yield from _persons(subject)
+        yield from look_at_columns(subject, policy)
+        yield from _persons(subject, policy)
         yield from _groups(subject)
     if subject.kind in (SYNTHETIC, MODEL):
         yield _promise(subject, policy)
     if subject.kind == SYNTHETIC:
-        yield _copies(subject)
+        yield from _control(subject)
+        yield from _copies(subject, policy)
+        yield from _nearest(subject, policy)
     if subject.kind == ANONYMIZED and not subject.sensitive:
         yield Finding(
             attack="sensitive columns",
@@ -45,47 +52,40 @@ def screened(subject: Subject, policy: GatePolicy) -> Iterator[Finding]:
         )
 
 
-def _columns(subject: Subject) -> Iterator[Finding]:
-    """Find columns that name people, or that nothing describes."""
-    schema = subject.schema
-    if isinstance(subject.release, Release | AnatomyRelease) or schema is None:
-        return
-    parts = subject.release if subject.kind == TWO_TABLES else (subject.release,)
-    added = {GROUP, COUNT} if subject.kind == TWO_TABLES else set()
-    released = [name for part in parts for name in part.columns if name not in added]
-    names = {*schema.with_roles(Role.IDENTIFIER), *([schema.subject] if schema.subject else [])}
-    naming = [name for name in released if name in names]
-    unknown = [name for name in released if name not in schema]
-    wrong = []
-    if naming:
-        wrong.append(f"The release shows {_listed(naming)}, which the schema says names people.")
-    if unknown:
-        wrong.append(f"The release shows {_listed(unknown)}, which the schema does not describe.")
-    told = "No released column names people by the schema, and the schema describes all of them."
-    yield Finding(attack="columns", stand=Stand.BROKEN if wrong else Stand.HELD, reason=" ".join(wrong) or told)
-
-
-def _persons(subject: Subject) -> Iterator[Finding]:
-    """Say that rows were taken for people where the schema says that a person may have several."""
+def _persons(subject: Subject, policy: GatePolicy) -> Iterator[Finding]:
+    """Judge how many persons are behind the rows of a class, where a person may have several."""
     schema = subject.schema
     if schema is None or isinstance(subject.release, Release | AnatomyRelease):
         return
-    named = [schema.subject] if schema.subject else _repeated(subject, schema.with_roles(Role.IDENTIFIER))
+    named = _repeated(subject, [schema.subject] if schema.subject else schema.with_roles(Role.IDENTIFIER))
     if not named:
+        return
+    if subject.kind == SYNTHETIC and subject.is_private and subject.guarantee.unit in named:
+        told = (
+            f"By {listed(named)} a person may have several rows; the promise is about persons, the attacks about rows."
+        )
+        yield Finding(attack="rows of one person", stand=Stand.TOLD, reason=told, is_needed=False)
+        return
+    if subject.kind == ANONYMIZED and subject.quasi and all(name in subject.original.columns for name in named):
+        yield judge_persons(subject, named[0], policy)
         return
     yield Finding(
         attack="rows of one person",
         stand=Stand.NOT_RUN,
-        reason=f"By {_listed(named)} a person may have several rows, but these attacks take every row for a person: "
-        "give the release itself (cl.attacks.gate(release)), or a table with one row per person.",
+        reason=f"By {listed(named)} a person may have several rows, but these attacks take every row for a person: "
+        "give the release itself (cl.attacks.gate(release)), a promise about persons, or a table with one row each.",
     )
 
 
 def _repeated(subject: Subject, names: Sequence[str]) -> list[str]:
-    """Return the columns that name people and name somebody twice."""
-    found = [name for name in names if name in subject.original.columns]
+    """Return the columns that name people and name somebody twice, or of which nobody can tell."""
     rows = subject.original.count()
-    return [name for name in found if len(np.unique(_keys(subject.original, [name]))) < rows]
+    is_there = {name: name in subject.original.columns for name in names}
+    return [
+        name
+        for name in names
+        if not is_there[name] or len(np.unique(row_texts(subject.original, [name]).astype(str))) < rows
+    ]
 
 
 def _groups(subject: Subject) -> Iterator[Finding]:
@@ -113,12 +113,14 @@ def _promise(subject: Subject, policy: GatePolicy) -> Finding:
         return Finding(
             attack="promise", stand=Stand.BROKEN if is_needed else Stand.TOLD, reason=told, is_needed=is_needed
         )
-    alone = subject.control is None
-    rests = " Without rows that were held back the decision rests on this promise alone." if alone else ""
+    rests = " No rows were held back: besides copies and near rows, the decision rests on this promise."
+    rests = rests if subject.control is None else ""
     return Finding(attack="promise", stand=Stand.HELD, reason=f"{said} is promised.{rests}")
 
 
 def _unpromised(subject: Subject) -> Finding:
+    if not subject.is_vouched:
+        return _stated(subject)
     if subject.control is not None:
         told = "No differential privacy is promised that holds; only attacks were tried."
         return Finding(attack="promise", stand=Stand.TOLD, reason=told, is_needed=False)
@@ -129,65 +131,96 @@ def _unpromised(subject: Subject) -> Finding:
     return Finding(attack="promise", stand=Stand.BROKEN, reason=missing)
 
 
+def _stated(subject: Subject) -> Finding:
+    """Say that a promise which anybody can have written excuses nothing."""
+    told = f"{subject.guarantee.brief()} is stated by somebody whom nobody here knows, which excuses nothing."
+    if subject.control is not None:
+        return Finding(attack="promise", stand=Stand.TOLD, reason=told, is_needed=False)
+    told += " Give rows that had no part in the table (a control), add the key to those that you know, or delete "
+    told += "the certificate and say the promise yourself if you vouch for it."
+    return Finding(attack="promise", stand=Stand.NOT_RUN, reason=told)
+
+
 def _counts(guarantee: Guarantee, policy: GatePolicy) -> bool:
-    """Return whether a promise is one of epsilon and delta within the limits."""
+    """Return whether a promise is one of epsilon and delta within the limits; its own delta is a part of the slack."""
+    slack = Fraction(policy.max_delta) - Fraction(getattr(guarantee, "delta", 0))
     match guarantee:
-        case PureDP():
-            return guarantee.epsilon <= policy.max_epsilon
-        case ApproxDP():
-            return guarantee.epsilon <= policy.max_epsilon and guarantee.delta <= policy.max_delta
+        case PureDP() | ApproxDP():
+            return guarantee.epsilon <= policy.max_epsilon and slack >= 0
         case ZeroConcentratedDP():
-            return zero_concentrated_to_epsilon(guarantee.rho, delta=Fraction(policy.max_delta)) <= policy.max_epsilon
+            return slack > 0 and zero_concentrated_to_epsilon(guarantee.rho, delta=slack) <= policy.max_epsilon
         case _:
             return False
 
 
 def _is_for_people(subject: Subject) -> bool:
-    """Return whether the protected unit is a row, or what a column of the original names."""
-    unit = getattr(subject.guarantee, "unit", "row")
-    return unit == "row" or subject.kind == MODEL or unit in subject.original.columns
-
-
-def _copies(subject: Subject) -> Finding:
-    """Count the people whose row is like nobody else's and is in the synthetic table letter by letter.
-
-    Where most rows are unique, no method whose promise is worth anything shows most of them as they are.
-    """
-    names = [name for name in subject.release.columns if name in subject.original.columns]
-    keys, counts = np.unique(_keys(subject.original, names), return_counts=True)
-    once = keys[counts == 1]
-    shown = int(np.isin(once, _keys(subject.release, names)).sum())
-    people = int(counts.sum())
-    told = f"{len(once):,} of {people:,} people have a row of their own; {shown:,} of these rows are in the release."
-    is_copied = len(once) > people / 2 and shown > len(once) / 2
-    columns = [name for name in names if _is_copied(subject, name)]
-    if columns:
-        told += f" Most of the nearly unique values of {_listed(columns)} are in the release."
-    return Finding(attack="copies", stand=Stand.BROKEN if is_copied or columns else Stand.HELD, reason=told)
-
-
-def _is_copied(subject: Subject, name: str) -> bool:
-    """Return whether nearly everybody has a value of their own in a column, and most of these are in the release."""
-    keys, counts = np.unique(_keys(subject.original, [name]), return_counts=True)
-    once = keys[counts == 1]
-    if len(once) < _NEARLY_UNIQUE * counts.sum():
+    """Return whether the promise is about rows or persons: about a row, or what a column that names people names."""
+    promise = subject.guarantee
+    if getattr(promise, "adjacency", Adjacency.ADD_REMOVE) not in _ABOUT_PEOPLE:
         return False
-    return bool(np.isin(once, _keys(subject.release, [name])).mean() > 0.5)
+    if promise.unit == "row" or subject.kind == MODEL:
+        return True
+    schema = subject.schema
+    if schema is None:
+        return promise.unit in subject.original.columns
+    return promise.unit in {schema.subject, *schema.with_roles(Role.IDENTIFIER)}
 
 
-def _keys(table: Table, names: list[str]) -> NDArray[np.object_]:
-    """Return each row of some columns as one text."""
-    rows = table.to_arrow().select(names)
-    texts = [pc.fill_null(_text(rows[name]), _MISSING) for name in names]
-    return np.asarray(pc.binary_join_element_wise(*texts, _BETWEEN).to_pylist(), dtype=object)
+def _copies(subject: Subject, policy: GatePolicy) -> Iterator[Finding]:
+    """Count the people whose row is like nobody else's and is in the synthetic table, beyond chance and promise."""
+    original, released = subject.original, subject.release
+    found, strange = find_copies(
+        original,
+        released,
+        quasi=subject.quasi or (),
+        sensitive=subject.sensitive,
+        policy=policy,
+        source=subject.source,
+    )
+    if strange:
+        told = f"The values of {listed(strange)} are mostly none that the original has: copies cannot be looked for."
+        yield Finding(attack="values", stand=Stand.NOT_RUN, reason=told)
+    if not found:
+        return
+    whole = found[0]
+    told = f"{whole.unique:,} of {whole.people:,} people have a row of their own; {whole.shown:,} of these rows are in "
+    told += f"the release, {percent(whole.chance)} may be by chance, {percent(whole.limit)} are allowed."
+    worse = [look for look in found if look.exceeds]
+    further = [look for look in worse if look is not whole]
+    if further:
+        told += " " + " ".join(_told(look) for look in sorted(further, key=lambda look: -look.excess)[:_MOST_TOLD])
+    if is_same(original, released):
+        told += " Nearly every kind of row occurs exactly as often as in the original."
+    broken = bool(worse) or is_same(original, released)
+    yield Finding(attack="copies", stand=Stand.BROKEN if broken else Stand.HELD, reason=told)
 
 
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    texts = column.cast(pa.string())
-    return pc.replace_substring_regex(texts, r"\.0$", "") if pa.types.is_floating(column.type) else texts
+def _nearest(subject: Subject, policy: GatePolicy) -> Iterator[Finding]:
+    """Judge whether released rows are nearer to the people than to anybody else, beyond chance and promise."""
+    found = find_nearness(subject.original, subject.release, policy=policy, source=subject.source)
+    if found is None:
+        return
+    told = f"Of {found.people:,} people with a row of their own, {percent(found.near / found.people)} have a released "
+    told += f"row as near as {percent(found.chance)} may have by chance; {percent(found.limit)} are allowed."
+    yield Finding(attack="nearest rows", stand=Stand.BROKEN if found.exceeds else Stand.HELD, reason=told)
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
+def _told(look: Copies) -> str:
+    counted = f"{look.shown:,} of {look.unique:,} are in the release, where {percent(look.limit)} are allowed."
+    if look.times > 1:
+        return f"Of the rows that occur {look.times} times, {counted}"
+    if len(look.columns) == 1:
+        return f"Of the values of {listed(look.columns)} that are somebody's own, {counted}"
+    what = listed(look.columns) if len(look.columns) <= _MOST_NAMED else f"{len(look.columns)} columns"
+    return f"By {what}{'' if look.resolution == WRITTEN else f' ({look.resolution})'} {counted}"
+
+
+def _control(subject: Subject) -> Iterator[Finding]:
+    """Refuse a control that was taken from the release itself: every attack would look harmless."""
+    if subject.control is None:
+        return
+    try:
+        read_attacked(subject.release, subject.release, control=subject.control)
+    except CloisterError:
+        told = "The control holds rows of the release, or cannot be held against it: it cannot show what is common."
+        yield Finding(attack="control", stand=Stand.BROKEN, reason=told)

@@ -12,15 +12,17 @@ from cloister.anonymize import AnatomyRelease, Release
 from cloister.core.guarantees import DifferentialPrivacy, Guarantee, NoGuarantee
 from cloister.core.random import RandomSource
 from cloister.core.validation import check_choice
+from cloister.crypto.release_kinds import ANONYMIZED, CERTIFIED_KINDS, SYNTHETIC, TWO_TABLES
 from cloister.data.columns import Role
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import ParameterError, ParameterTypeError
 
-__all__ = ["ANONYMIZED", "KINDS", "MODEL", "SYNTHETIC", "TWO_TABLES", "Subject", "subject_of"]
+__all__ = ["KINDS", "MODEL", "Subject", "subject_of"]
 
-ANONYMIZED, TWO_TABLES, SYNTHETIC, MODEL = KINDS = ("anonymized table", "two tables", "synthetic table", "model")
+MODEL = "model"
+KINDS = (*CERTIFIED_KINDS, MODEL)
 _TOO_ALIKE = 0.5
 _UNPROMISED = "whoever made it did not say what holds"
 
@@ -39,6 +41,7 @@ class Subject:
         sensitive: columns that attackers want to know.
         guarantee: what the release promises.
         source: randomness.
+        is_vouched: whether the custodian, or somebody whom they know, says so; else the promise is only stated.
     """
 
     kind: str
@@ -49,6 +52,7 @@ class Subject:
     sensitive: tuple[str, ...]
     guarantee: Guarantee
     source: RandomSource = field(repr=False)
+    is_vouched: bool = True
 
     @property
     def schema(self) -> Schema | None:
@@ -58,8 +62,8 @@ class Subject:
 
     @property
     def is_private(self) -> bool:
-        """Return whether a promise of differential privacy holds."""
-        return isinstance(self.guarantee, DifferentialPrivacy) and self.guarantee.holds
+        """Return whether a promise of differential privacy holds, by the word of somebody who is known."""
+        return self.is_vouched and isinstance(self.guarantee, DifferentialPrivacy) and self.guarantee.holds
 
 
 def subject_of(
@@ -116,8 +120,10 @@ def kind_of(release: Any, kind: str | None) -> str:
         return MODEL
     if kind is None:
         raise ParameterError(
-            "A table does not say how it was made.", fix='give kind="anonymized table" or kind="synthetic table".'
+            "A table does not say how it was made.", fix=f'give kind="{ANONYMIZED}" or kind="{SYNTHETIC}".'
         )
+    if kind == TWO_TABLES:
+        raise ParameterError("A release in two tables needs both of them.", fix="give (quasi, sensitive): two tables.")
     return check_choice(kind, name="kind", allowed=(ANONYMIZED, SYNTHETIC))
 
 

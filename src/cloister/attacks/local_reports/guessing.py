@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.confidence import Floats, binomial_interval
-from cloister.attacks.local_reports.likelihoods import log_likelihoods
 from cloister.attacks.result import AttackResult, percent
 from cloister.core import exact, random, validation
 from cloister.errors import ParameterError, ParameterTypeError
@@ -211,7 +210,7 @@ def _guesses(protocol: FrequencyProtocol, payloads: Sequence[Any], prior: Floats
     likely, certainty = np.empty(people, dtype=np.int64), np.empty(people)
     for first in range(0, people, size):
         part = slice(first, first + size)
-        score = start + sum(log_likelihoods(protocol, payload[part]) for payload in payloads)
+        score = start + sum(protocol.log_likelihoods(payload[part]) for payload in payloads)
         likely[part] = score.argmax(axis=1)
         certainty[part] = 1 / np.exp(score - score.max(axis=1, keepdims=True)).sum(axis=1)
     return likely, certainty

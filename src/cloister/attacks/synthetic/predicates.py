@@ -94,7 +94,7 @@ class Predicates:
         numbers = np.empty_like(rows.numbers)
         for place in range(rows.numeric):
             steps = integers_below(source, _STEPS, count) / (_STEPS - 1)
-            drawn = rows.lows[place] + steps * (rows.highs[place] - rows.lows[place])
+            drawn = rows.lows[place] * (1 - steps) + rows.highs[place] * steps
             shown = rows.numbers[:, place]
             numbers[:, place] = np.round(drawn) if (shown == np.round(shown)).all() else drawn
         codes = np.empty_like(rows.codes)

@@ -58,18 +58,31 @@ def homogeneity(
     """
     published = publish_groups(release, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
     column, histogram = published.sensitive(sensitive), published.histogram(sensitive)
+    limit = float(check_probability(certainty, name="certainty"))
+    prior = prior_of(published, sensitive, original).largest
     return _disclosed(
         published,
         histogram,
         column.name,
-        prior=prior_of(published, sensitive, original).largest,
+        prior=prior,
         attack="homogeneity",
         learned=column.name,
         assumption=f"knows the class of each person by {', '.join(published.quasi)} and reads what its members share",
-        mitigation=("ask for l-diversity or t-closeness of this column, not for k-anonymity alone",),
-        certainty=float(check_probability(certainty, name="certainty")),
+        mitigation=(_remedy(column.name, limit, prior),),
+        certainty=limit,
         confidence=confidence,
     )
+
+
+def _remedy(name: str, certainty: float, prior: float) -> str:
+    """Say what keeps beliefs below a limit: equal t-closeness adds t to a share, frequency l-diversity allows 1/l."""
+    if not 0 < certainty < 1:
+        return f'ask for l-diversity or t-closeness of "{name}", not for k-anonymity alone'
+    least = np.floor(100 / certainty + 1e-9) / 100 + 0.01
+    diverse = f"frequency l-diversity with l = {least:.2f} (--l {least:.2f} --l-kind frequency)"
+    room = np.floor(100 * (certainty - prior) - 1e-9) / 100
+    close = f"equal t-closeness with t = {room:.2f} (--t {room:.2f}), or for " if room > 0 else ""
+    return f'ask for {close}{diverse} of "{name}"; distinct l-diversity lets one value prevail'
 
 
 def similarity(

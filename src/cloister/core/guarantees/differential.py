@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from cloister.core import exact, validation
-from cloister.core.guarantees.base import Adjacency, Guarantee, plain, register
+from cloister.core.guarantees.base import Adjacency, Guarantee, factor_text, plain, register
 from cloister.errors import ParameterError
 
 
@@ -158,4 +158,4 @@ class LocalDP(Guarantee):
 def _factor(epsilon: Fraction) -> str:
     if epsilon > 500:
         return f"exp({plain(epsilon)})"
-    return f"{float(exact.exp_bounds(epsilon)[1]):.3g}"
+    return factor_text(exact.exp_bounds(epsilon)[1])

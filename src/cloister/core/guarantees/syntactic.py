@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 from cloister.core import exact, validation
 from cloister.core.guarantees.base import Caveat, Guarantee, plain, register, set_fields
-from cloister.errors import ParameterError
+from cloister.errors import ParameterError, a_or_an
 
 CLOSING = " This is a property of the table, not differential privacy."
 """What every promise of this module says last."""
@@ -103,8 +103,8 @@ class DeltaPresence(Syntactic):
 
     def _promise(self) -> str:
         return (
-            f"Whoever knows the population that was given can say of a {self.unit} that it is in the table with a "
-            f"probability from {plain(self.delta_min)} to {plain(self.delta_max)}.{self._closing()}"
+            f"Whoever knows the population that was given can say of {a_or_an(self.unit)} that it is in the table "
+            f"with a probability from {plain(self.delta_min)} to {plain(self.delta_max)}.{self._closing()}"
         )
 
 
@@ -189,7 +189,7 @@ class TCloseness(Syntactic):
         value = validation.check_non_negative(t, name="t")
         if value > 1 and kind != "kl":
             raise ParameterError(
-                f"{kind} distances are at most 1, so t above 1 promises nothing.", fix="use for example t=0.2."
+                f"A t above 1 promises nothing, because {kind} distances are at most 1.", fix="use a t such as 0.2."
             )
         set_fields(
             self,

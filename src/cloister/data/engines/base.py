@@ -3,11 +3,13 @@
 Queries never mention the names of columns. Every engine offers its table as ``cloister_rows(c0, c1, ...)``, by
 position, so that quotes, keywords, duplicates and names that differ in case only cannot change the meaning of a query.
 
-Decided once, for all engines: NULL and NaN are the same missing value; -0.0 equals 0.0; text is compared by code
-points, without trimming or folding; integers wider than 64 bits are text; decimals with a fraction are real numbers
-in double precision; dates and times outside the years 1 to 9999, and infinite ones, are missing; enumerations, UUIDs,
-JSON and times of day are their text. Types that engines spell differently (lists, structures, bytes, intervals) are
-refused when such a column is used; the other columns of the table are not affected.
+Decided once, for all engines: NULL and NaN are the same missing value; -0.0 is 0.0; text is compared by code points,
+without trimming or folding, and bytes in it that are no text are U+FFFD; integers wider than 64 bits are text; decimals
+with a fraction are real numbers in double precision; dates and times outside the years 1 to 9999, and infinite ones,
+are missing; enumerations, UUIDs, JSON and times of day are their text. So no value of a type makes a query fail, and
+values that are one group have one text, whichever row stands for the group. Types that engines spell differently
+(lists, structures, bytes, intervals) are refused when such a column is used; the other columns of the table are not
+affected.
 """
 
 from __future__ import annotations
@@ -160,13 +162,13 @@ def rows_of(relation: Relation, width: int) -> Relation:
 
 
 def value(engine: Engine, position: int) -> exp.Expression:
-    """Return a column in which every kind of missing value is NULL."""
+    """Return a column in which every kind of missing value is NULL, and values that are equal have one text."""
     column = engine.stored(position)
     match engine.types[position]:
         case StorageType.DATE | StorageType.TIMESTAMP as storage:
             return within_calendar(column, storage)
         case StorageType.REAL:
-            return _null_if(column, [literal(math.nan, StorageType.REAL)])
+            return _one_zero(_null_if(column, [literal(math.nan, StorageType.REAL)]))
         case StorageType.TEXT if engine.missing:
             return _null_if(column, [literal(marker, StorageType.TEXT) for marker in engine.missing])
         case _:
@@ -328,6 +330,11 @@ def _float_text(number: float) -> str:
     if math.isinf(number):
         return "Infinity" if number > 0 else "-Infinity"
     return "NaN" if math.isnan(number) else repr(number + 0.0)
+
+
+def _one_zero(column: exp.Expression) -> exp.Expression:
+    """Return 0.0 for -0.0, which equals it but has another text: -0.0 + 0.0 is 0.0, and x + 0.0 is x otherwise."""
+    return exp.paren(exp.Add(this=column, expression=literal(0.0, StorageType.REAL)), copy=False)
 
 
 def _null_if(column: exp.Expression, markers: Sequence[exp.Expression]) -> exp.Expression:

@@ -43,10 +43,10 @@ class Key:
         return pa.int64() if self.bins is not None else ARROW_TYPES[self.type]
 
     def group(self, engine: Engine) -> exp.Expression:
-        """Return what the engine groups by. Kinds of missing values are merged afterwards, among the groups."""
+        """Return what the engine groups by. Texts that mean a missing value are merged afterwards, among groups."""
         if self.bins is not None:
             return self.bins.code(value(engine, self.position))
-        return engine.stored(self.position)
+        return value(engine, self.position) if self.type is StorageType.REAL else engine.stored(self.position)
 
     def select(self, grouped: exp.Expression) -> exp.Expression:
         """Return what the engine shows of a group: dates that Python can hold."""
@@ -161,10 +161,7 @@ def _encode_declared(
 
 
 def _merge_missing(array: pa.Array, key: Key, missing: Sequence[str]) -> pa.Array:
-    """Return the column with NaN and the markers as null, and one zero."""
-    if key.bins is None and key.type is StorageType.REAL:
-        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
-        return pc.add(array, 0.0)
+    """Return the column with the markers as null."""
     if key.type is StorageType.TEXT and missing:
         marked = pc.is_in(array, value_set=pa.array(missing, pa.string()))
         return pc.if_else(marked, pa.scalar(None, array.type), array)

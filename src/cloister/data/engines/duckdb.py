@@ -25,6 +25,7 @@ from cloister.data.engines.base import (
     rows_of,
     unusable,
 )
+from cloister.data.engines.memory import UNFINISHED, bound_memory, lift_bound, spill_folder
 from cloister.data.profile import StorageType
 from cloister.errors import CloisterError, DataError
 
@@ -92,6 +93,7 @@ class DuckDBEngine:
         self.sniffed = sniffed
         self._failure = failure or unreadable
         self._connection = connection
+        self._is_bounded = connection is not None and bound_memory(connection)
         self._beside = 0
         self._is_foreign = is_foreign
         self.missing = missing
@@ -127,10 +129,24 @@ class DuckDBEngine:
             with self._lock:
                 if self._is_foreign:
                     self._check_collation()
-                result = self._run(sql)
+                result = self._answer(sql)
             return cast_columns(result, schema)
         except _FAILURES as error:
             raise self._failure(error) from None
+
+    def _answer(self, sql: str) -> pa.Table:
+        """Run SQL within the bound on memory, and without it what cannot be done within it."""
+        try:
+            return self._run(sql)
+        except UNFINISHED:
+            if self._connection is None or not self._is_bounded:
+                raise
+            self._lift_bound(self._connection)
+            return self._run(sql)
+
+    def _lift_bound(self, connection: duckdb.DuckDBPyConnection) -> None:
+        lift_bound(connection)
+        self._is_bounded = False
 
     def _check_collation(self) -> None:
         """Refuse a connection that compares texts in its own way: which one stands for a group would be up to a row."""
@@ -148,6 +164,8 @@ class DuckDBEngine:
             return
         try:
             with self._lock:
+                if self._is_bounded:
+                    self._lift_bound(self._connection)  # rows that were handed over cannot be taken back
                 sql = query.sql(dialect=self.dialect, identify=True)
                 for batch in self._connection.sql(sql).to_arrow_reader(_BATCH):
                     yield from cast_columns(pa.Table.from_batches([batch]), schema).to_batches()
@@ -222,13 +240,18 @@ def forbid_spilling() -> None:
 
 def connect() -> duckdb.DuckDBPyConnection:
     """Return an in-memory database of its own: no network, and no name that means a Python variable."""
-    return _quiet(duckdb.connect(":memory:", config=_CONFIGURATION))
+    return _quiet(duckdb.connect(":memory:", config=_settings()))
 
 
 def connect_to_file(path: str) -> duckdb.DuckDBPyConnection:
     """Return a database file, for reading it and no other file."""
-    settings = _CONFIGURATION | {"enable_external_access": "false"}
-    return _quiet(duckdb.connect(path, read_only=True, config=settings))
+    connection = _quiet(duckdb.connect(path, read_only=True, config=_settings(path)))
+    return connection.execute("SET enable_external_access = false")
+
+
+def _settings(path: str | None = None) -> dict[str, str | bool | int | float | list[str]]:
+    """Return the settings of a database, with a folder of its own for temporary files if there may be any."""
+    return {"temp_directory": spill_folder(path), **_CONFIGURATION}
 
 
 def _quiet(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -246,8 +269,13 @@ def tables_of(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
     return [(str(schema), str(name)) for schema, name in found.fetchall()]
 
 
-def engine_over_arrow(table: Any, *, missing: tuple[str, ...] = ()) -> DuckDBEngine:  # an Arrow table or dataset
-    """Return an engine over Arrow data, without copying it."""
+def engine_over_arrow(
+    table: Any,  # an Arrow table or dataset
+    *,
+    missing: tuple[str, ...] = (),
+    sniffed: frozenset[str] = frozenset(),
+) -> DuckDBEngine:
+    """Return an engine over Arrow data, without copying it; ``sniffed`` names columns whose type rows have decided."""
     names = list(table.schema.names)
     for field in table.schema:
         if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name not in _EXTENSIONS:
@@ -262,7 +290,7 @@ def engine_over_arrow(table: Any, *, missing: tuple[str, ...] = ()) -> DuckDBEng
         if isinstance(table, pa.Table):
             table.validate(full=True)
         connection.register(_DATA, table)
-        return engine_over_connection(connection, exp.to_table(_DATA), names=names, missing=missing)
+        return engine_over_connection(connection, exp.to_table(_DATA), names=names, missing=missing, sniffed=sniffed)
     except (duckdb.Error, pa.ArrowException):
         raise DataError(
             "The data have a column of a type that cannot be read.",

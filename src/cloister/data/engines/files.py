@@ -25,9 +25,11 @@ from pathlib import Path
 from typing import cast
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
-from cloister.data.engines.base import SQL_TYPES, repair_names
+from cloister.data.engines.base import ARROW_TYPES, SQL_TYPES, repair_names
 from cloister.data.engines.csv_errors import InputFile, explained, listing, open_bytes
 from cloister.data.engines.csv_header import ENCODINGS, check_header, read_header
 from cloister.data.engines.duckdb import DuckDBEngine, connect, engine_over_connection
@@ -41,6 +43,7 @@ __all__ = [
     "engine_over_csv",
     "engine_over_input",
     "engine_over_parquet",
+    "in_stated_type",
     "view_parquet",
 ]
 
@@ -303,6 +306,60 @@ def _if_it_fits(position: int, storage: StorageType) -> exp.Expression:
     pattern = exp.Literal.string(_STATED_PATTERNS[storage])
     spelled = exp.Anonymous(this="regexp_full_match", expressions=[text, pattern])
     return exp.Case().when(spelled, exp.TryCast(this=cell, to=exp.DataType.build(SQL_TYPES[storage])))
+
+
+def in_stated_type(column: pa.ChunkedArray, storage: StorageType) -> pa.ChunkedArray:
+    """Return Arrow data in the type that is stated for its column, with cells that do not fit missing.
+
+    No cell makes it fail, and equal values are the same whatever type they come in.
+    """
+    wanted = ARROW_TYPES[storage]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        return column  # no engine reads it, which says so
+    if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and storage is not StorageType.REAL:
+        column = _whole(column) if storage is StorageType.INTEGER else _spelled(column)
+    elif pa.types.is_timestamp(kind) and storage is StorageType.DATE:
+        column = pc.if_else(pc.equal(pc.floor_temporal(column, unit="day"), column), column, None)
+    elif not _is_like_type(kind, storage):
+        column = column.cast(pa.string())
+    return (_read_as(storage, column) if column.type == pa.string() else column).cast(wanted, safe=False)
+
+
+def _is_like_type(kind: pa.DataType, storage: StorageType) -> bool:
+    """Return whether values of a type are values of the stated one, in more or fewer bits."""
+    match storage:
+        case StorageType.REAL:
+            found = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        case StorageType.TIMESTAMP:
+            found = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+        case _:
+            found = kind == ARROW_TYPES[storage] or pa.types.is_null(kind)
+    return bool(found)
+
+
+def _whole(numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return numbers of which those that are no whole number of 64 bits are missing."""
+    if pa.types.is_integer(numbers.type):
+        too_large = pc.greater(numbers, pa.scalar(2**63 - 1, pa.uint64())) if numbers.type == pa.uint64() else False
+        return pc.if_else(too_large, None, numbers)
+    numbers = numbers.cast(pa.float64())
+    is_whole = pc.and_(pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), 2.0**63))
+    return pc.if_else(is_whole, numbers, None)
+
+
+def _spelled(numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return numbers as texts, in which a whole number looks the same among reals."""
+    return pc.coalesce(_whole(numbers).cast(pa.int64(), safe=False).cast(pa.string()), numbers.cast(pa.string()))
+
+
+def _read_as(storage: StorageType, texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    with connect() as connection:
+        connection.register(_CELLS, pa.table({"c0": texts}))
+        query = exp.select(exp.alias_(_if_it_fits(0, storage), "c0")).from_(_CELLS)
+        return connection.sql(query.sql(dialect="duckdb", identify=True)).to_arrow_table().column(0)
 
 
 def _texts(texts: object) -> exp.Array:

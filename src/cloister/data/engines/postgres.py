@@ -53,6 +53,8 @@ _TYPES = {
     1184: StorageType.TIMESTAMP,
 }
 _NUMERIC, _WITH_ZONE = 1700, 1184
+_TRANSLATED = ("UTF8", "LATIN1")
+"""The encodings of which every text has a counterpart elsewhere."""
 _PLAIN_CODES = {storage: code for code, storage in _TYPES.items() if code != _WITH_ZONE} | {StorageType.TEXT: 25}
 _SETTINGS = (
     "SET LOCAL datestyle TO 'ISO'; SET LOCAL extra_float_digits TO 1; SET LOCAL client_encoding TO 'UTF8'; "
@@ -95,7 +97,7 @@ class PostgresEngine:
         self.url = url
         self.missing = missing
         relation = _relation(table)
-        description, self._unusable = self._describe(relation, table)
+        description, self._unusable, self._encoding = self._describe(relation, table)
         self.names = repair_names(column.name for column in description)
         self._codes = [column.type_code for column in description]
         self.types = tuple(map(_storage_type, description))
@@ -107,15 +109,20 @@ class PostgresEngine:
 
     def stored(self, position: int) -> exp.Expression:
         """Return a column in its stored type; text in the collation of code points."""
-        column, storage, code = physical(position), self.types[position], self._codes[position]
+        column: exp.Expression = physical(position)
+        storage, code = self.types[position], self._codes[position]
         if code in self._unusable:
             raise unusable(self.names[position], self._unusable[code])
         if code == _WITH_ZONE:
             return exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC"))
-        if code == _NUMERIC and storage is StorageType.REAL:
-            return _as_double(column)
+        if code == _NUMERIC:
+            column = exp.Nullif(this=column, expression=_decimal("NaN"))
+            if storage is StorageType.REAL:
+                return _as_double(column)
         converted = exp.cast(column, SQL_TYPES[storage])
         if storage is StorageType.TEXT:
+            if self._encoding not in _TRANSLATED:
+                raise _untranslated(self.names[position], self._encoding)
             return exp.paren(exp.Collate(this=converted, expression=exp.to_identifier("C", quoted=True)))
         return converted
 
@@ -144,7 +151,7 @@ class PostgresEngine:
         """Return an engine over a query in which the lookups are written out: reading needs no right to write."""
         written = {name: _values(table) for name, table in lookups.items()}
         inlined = query.transform(lambda node: _inlined(node, written))
-        return _DerivedEngine(self.url, exp.Subquery(this=inlined), schema)
+        return _DerivedEngine(self.url, exp.Subquery(this=inlined), schema, self._encoding)
 
     def store(self, name: str) -> None:
         """Write the rows as a new table of the same database.
@@ -180,8 +187,8 @@ class PostgresEngine:
                 received.write(block)
         return received.getvalue()
 
-    def _describe(self, relation: exp.Table, table: str) -> tuple[list[Any], dict[int, str]]:
-        """Return the columns, and the names of those of their types that are refused."""
+    def _describe(self, relation: exp.Table, table: str) -> tuple[list[Any], dict[int, str], str]:
+        """Return the columns, the names of those of their types that are refused, and the encoding of texts."""
         psycopg = _driver()
         sql = exp.select("*").from_(relation).limit(0).sql(dialect=self.dialect, identify=True)
         try:
@@ -194,7 +201,8 @@ class PostgresEngine:
                     )
                 description = list(cursor.execute(sql).description or ())
                 codes = [column.type_code for column in description]
-                return description, dict(cursor.execute(_UNUSABLE, [codes]).fetchall())
+                refused = dict(cursor.execute(_UNUSABLE, [codes]).fetchall())
+                return description, refused, str(cursor.execute("SHOW server_encoding").fetchall()[0][0])
         except psycopg.errors.InsufficientPrivilege:
             raise DataError(
                 f'This account may not read "{table}".', fix="ask the database's owner for the right to select from it."
@@ -218,8 +226,9 @@ class PostgresEngine:
 class _DerivedEngine(PostgresEngine):
     """What a query gives, computed by the database whenever it is asked."""
 
-    def __init__(self, url: str, query: exp.Subquery, schema: pa.Schema) -> None:
+    def __init__(self, url: str, query: exp.Subquery, schema: pa.Schema, encoding: str) -> None:
         self.url = url
+        self._encoding = encoding
         self.missing = ()
         self.names = tuple(schema.names)
         self.types = tuple(storage_of(field.type) for field in schema)
@@ -312,16 +321,26 @@ def _storage_type(column: Any) -> StorageType:
     return _TYPES.get(column.type_code, StorageType.TEXT)
 
 
+def _untranslated(name: str, encoding: str) -> DataError:
+    """Return the refusal of texts of which a single one without a counterpart would make a query fail."""
+    return DataError(
+        f'Column "{name}" holds texts in the encoding {encoding}, not all of which have a counterpart in Unicode.',
+        fix="copy the table to a database whose encoding is UTF8, and open it there; or use other columns.",
+    )
+
+
+def _decimal(text: str) -> exp.Expression:
+    return exp.cast(exp.Literal.string(text), "DECIMAL")
+
+
 def _as_double(column: exp.Expression) -> exp.Expression:
     """Return an exact decimal as the nearest double; a cast alone fails beyond the range of doubles."""
-    numbers = {text: exp.cast(exp.Literal.string(text), "DECIMAL") for text in ("NaN", "1e308", "-1e308", "1e-300")}
     infinite, tiny = (literal(number, StorageType.REAL) for number in (math.inf, 0.0))
-    small = exp.LT(this=exp.Abs(this=column.copy()), expression=numbers["1e-300"])
+    small = exp.LT(this=exp.Abs(this=column.copy()), expression=_decimal("1e-300"))
     return (
         exp.Case()
-        .when(exp.EQ(this=column.copy(), expression=numbers["NaN"]), exp.Null())
-        .when(exp.GT(this=column.copy(), expression=numbers["1e308"]), infinite)
-        .when(exp.LT(this=column.copy(), expression=numbers["-1e308"]), literal(-math.inf, StorageType.REAL))
+        .when(exp.GT(this=column.copy(), expression=_decimal("1e308")), infinite)
+        .when(exp.LT(this=column.copy(), expression=_decimal("-1e308")), literal(-math.inf, StorageType.REAL))
         .when(small, tiny)
         .else_(exp.cast(column.copy(), SQL_TYPES[StorageType.REAL]))
     )

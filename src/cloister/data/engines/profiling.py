@@ -28,8 +28,8 @@ def profile_columns(engine: Engine) -> list[ColumnProfile]:
             rows=facts["rows"],
             missing=facts["rows"] - facts[f"present{position}"],
             distinct=facts[f"distinct{position}"],
-            minimum=_one_zero(facts[f"minimum{position}"]),
-            maximum=_one_zero(facts[f"maximum{position}"]),
+            minimum=facts[f"minimum{position}"],
+            maximum=facts[f"maximum{position}"],
             common=tuple(common[position]),
         )
         for position, (name, storage) in enumerate(zip(engine.names, engine.types, strict=True))
@@ -71,7 +71,7 @@ def _common(engine: Engine) -> dict[int, list[Any]]:
         schema = pa.schema([("p", pa.int64()), ("v", ARROW_TYPES[storage]), ("n", pa.int64())])
         rows = engine.execute(_most_frequent(engine, positions), schema)
         for position, item in zip(rows.column("p").to_pylist(), rows.column("v").to_pylist(), strict=True):
-            common[position].append(_one_zero(item))
+            common[position].append(item)
     return common
 
 
@@ -96,7 +96,3 @@ def _branch(engine: Engine, position: int) -> exp.Select:
     )
     ranked = exp.select("p", "v", "n").from_(counted.subquery("counted"))
     return ranked.order_by(exp.Ordered(this=exp.column("n"), desc=True), exp.column("v")).limit(COMMON_VALUES)
-
-
-def _one_zero(item: Any) -> Any:
-    return item + 0.0 if isinstance(item, float) else item

@@ -44,7 +44,7 @@ _TYPES = {
     "timestamp_ntz": StorageType.TIMESTAMP,
 }
 _AS_TEXT = ("string", "char(", "varchar(", "decimal", "time(", "void")
-_AS_IS = ("bigint", "double", "boolean", "string", "date", "timestamp_ntz")
+_AS_IS = ("bigint", "double", "boolean", "date", "timestamp_ntz")
 
 
 class SparkEngine:
@@ -79,8 +79,13 @@ class SparkEngine:
         column, native = physical(position), self._native[position]
         if native not in _TYPES and not native.startswith(_AS_TEXT):
             raise unusable(self.names[position], native)
-        if native.startswith("string collate"):
-            return exp.Collate(this=column, expression=exp.to_identifier("UTF8_BINARY"))
+        if native == "timestamp":
+            return _within_reach(column)
+        if native.startswith("string"):
+            # Spark keeps bytes that are no text as they are, and fails to hand them over.
+            binary = exp.Collate(this=column, expression=exp.to_identifier("UTF8_BINARY"))
+            plain = column if native == "string" else exp.paren(binary, copy=False)
+            return exp.Anonymous(this="make_valid_utf8", expressions=[plain])
         return column if native in _AS_IS else exp.cast(column, SQL_TYPES[self.types[position]])
 
     def execute(self, query: exp.Select, schema: pa.Schema) -> pa.Table:
@@ -88,7 +93,7 @@ class SparkEngine:
         sql = query.sql(dialect=self.dialect, identify=True)
         try:
             return cast_columns(self._collect(sql), schema)
-        except (self._failure, pa.ArrowException):
+        except (self._failure, pa.ArrowException, UnicodeError):
             raise DataError(
                 "Spark could not finish the query.",
                 fix="check that the session runs and its sources are readable; the executors' logs have the details.",
@@ -149,6 +154,15 @@ class SparkEngine:
         finally:
             for name in views:
                 self.session.catalog.dropTempView(name)
+
+
+def _within_reach(column: exp.Expression) -> exp.Expression:
+    """Return an instant as wall-clock time; far from any calendar the session's time zone would make it overflow."""
+    first, last = (exp.cast(exp.Literal.string(text), "TIMESTAMP") for text in ("0000-01-01", "10000-01-31"))
+    near = exp.And(
+        this=exp.GTE(this=column.copy(), expression=first), expression=exp.LTE(this=column.copy(), expression=last)
+    )
+    return exp.Case().when(near, exp.cast(column.copy(), SQL_TYPES[StorageType.TIMESTAMP]))
 
 
 def _from_arrow(session: Any, table: pa.Table) -> Any:  # a SparkSession and a DataFrame

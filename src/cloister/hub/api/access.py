@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cloister.hub.api.bodies import BudgetBody, End, moment_of
 from cloister.hub.domain import actions
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.services.access import asking, deciding, listing, telling
 from cloister.hub.services.access.listing import Which
@@ -19,11 +20,7 @@ router = GuardedRouter(tags=["access"])
 Words = Annotated[str, Field(max_length=telling.LONGEST_NOTE)]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class NewRequest(_Body):
+class NewRequest(RequestBody):
     """What somebody wants to do with a dataset."""
 
     purpose: str = Field(max_length=200, examples=["research.health"])
@@ -33,13 +30,13 @@ class NewRequest(_Body):
     note: Words = ""
 
 
-class Note(_Body):
+class Note(RequestBody):
     """A sentence for the other side."""
 
     note: Words = ""
 
 
-class NewApproval(_Body):
+class NewApproval(RequestBody):
     """An owner's yes."""
 
     role: str = Field(min_length=1, max_length=200)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cloister.hub.domain import actions
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, CurrentSignIn, GuardedRouter, cookies
 from cloister.hub.services.accounts import oidc_login, own, qr, tokens
 
@@ -17,45 +18,41 @@ Password = Annotated[str, Field(max_length=1024)]
 Code = Annotated[str, Field(max_length=64)]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class PasswordChange(_Body):
+class PasswordChange(RequestBody):
     """The present password and the next."""
 
     current: Password
     new: Password
 
 
-class FactorStart(_Body):
+class FactorStart(RequestBody):
     """The present password, again, and a code of the authenticator that the new one would replace."""
 
     password: Password
     code: Code = ""
 
 
-class FactorCode(_Body):
+class FactorCode(RequestBody):
     """A code from the new authenticator."""
 
     code: Code
 
 
-class FactorEnd(_Body):
+class FactorEnd(RequestBody):
     """The present password, again, and a code."""
 
     password: Password
     code: Code
 
 
-class LinkStart(_Body):
+class LinkStart(RequestBody):
     """The present password, again, where the account has one, and a code where it has a second factor."""
 
     password: Password = ""
     code: Code = ""
 
 
-class TokenRequest(_Body):
+class TokenRequest(RequestBody):
     """What a token is for."""
 
     name: str = Field(max_length=200)

@@ -6,13 +6,14 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cloister.errors import ParameterError, TooLargeError
 from cloister.hub.domain import actions
 from cloister.hub.domain.actions import Relation
 from cloister.hub.domain.algorithms import Step
 from cloister.hub.domain.algorithms.artifact import MOST_PACKED
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.gateway.bodies import arriving
 from cloister.hub.gateway.limits import allow_upload
@@ -34,17 +35,13 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 After = Annotated[str | None, Query(max_length=100)]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Move(_Body):
+class Move(RequestBody):
     """What happens to a version."""
 
     step: Literal["send_back", "publish", "deprecate", "restore", "revoke"]
 
 
-class Permission(_Body):
+class Permission(RequestBody):
     """An owner's decision about a version."""
 
     algorithm: str = Field(max_length=200, examples=["k-means@1.0.0"])

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cloister.hub.domain import actions
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.services.authorizing import Access
 from cloister.hub.services.surveys import answering, code, estimating, inviting, reading, tidying
@@ -21,19 +22,15 @@ router = GuardedRouter(tags=["answers"])
 Hexadecimal = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{2}){1,1024}$")]
 
 
-class Exchange(BaseModel):
+class Exchange(RequestBody):
     """An invitation, and a blinded message that one signature is wanted for."""
-
-    model_config = ConfigDict(extra="forbid")
 
     token: str = Field(min_length=1, max_length=100)
     blinded: Hexadecimal
 
 
-class Answer(BaseModel):
+class Answer(RequestBody):
     """A submission, with what admits one person where the survey is for invited people."""
-
-    model_config = ConfigDict(extra="forbid")
 
     submission: dict[str, Any]
     token: str | None = Field(default=None, min_length=1, max_length=100)
@@ -92,9 +89,9 @@ def submit(hub: CurrentHub, access: CurrentAccess, answer: Answer) -> JSONRespon
             signature=None if answer.signature is None else bytes.fromhex(answer.signature),
         )
         session.flush()
-        count = reading.count_submissions(session, survey)
+        count = survey.submissions
     if is_new:
-        tidying.forget_when_due(hub.store, count)
+        tidying.forget_when_due(hub.store, survey.id, count)
     state = "counted" if is_new else "counted before"
     return JSONResponse({"schema": "cloister.receipt/1", "state": state}, status_code=201 if is_new else 200)
 

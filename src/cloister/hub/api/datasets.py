@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cloister.accounting.budget import Budget
 from cloister.core.exact import number
 from cloister.errors import ParameterError
 from cloister.hub.domain import actions
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.gateway.bodies import arriving
 from cloister.hub.gateway.limits import allow_upload
@@ -29,11 +30,7 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 After = Annotated[str | None, Query(max_length=100)]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class NewDataset(_Body):
+class NewDataset(RequestBody):
     """A dataset to be made."""
 
     name: str = Field(min_length=1, max_length=200, examples=["hospital-2026"])
@@ -41,14 +38,14 @@ class NewDataset(_Body):
     description: str = Field(default="", max_length=10_000)
 
 
-class ChangedDataset(_Body):
+class ChangedDataset(RequestBody):
     """What to change of a dataset."""
 
     title: str | None = Field(default=None, max_length=300)
     description: str | None = Field(default=None, max_length=10_000)
 
 
-class SchemaBody(_Body):
+class SchemaBody(RequestBody):
     """A schema, as YAML or as the same in JSON."""
 
     text: str | None = Field(default=None, max_length=500_000, description="As YAML.")
@@ -64,7 +61,7 @@ class SchemaBody(_Body):
         return self.text
 
 
-class BudgetBody(_Body):
+class BudgetBody(RequestBody):
     """A budget: epsilon with delta, or rho with delta. Numbers may be texts, which stay exact."""
 
     epsilon: str | float | None = Field(default=None, examples=["3"])
@@ -79,14 +76,24 @@ class BudgetBody(_Body):
         return Budget(**{name: number(value, name=name) for name, value in numbers.items() if value is not None})
 
 
-class ControlsBody(_Body):
+class ControlsBody(RequestBody):
     """Which questions inference control refuses, and how numbers are shown."""
 
     min_size: int | None = Field(default=10, ge=2, description="The fewest rows a question may be about or leave out.")
     max_overlap: int | None = Field(default=None, ge=0, description="How many rows two questions may share.")
     audit: bool = Field(default=True, description="Refuse sums from which somebody's value would follow.")
     pairs: bool = Field(default=True, description="Also refuse sums from which a difference of two would follow.")
-    max_sets: int = Field(default=1000, ge=1, le=10_000, description="How many different groups are told about.")
+    max_questions: int = Field(
+        default=2000,
+        ge=1,
+        le=10_000,
+        description="How many numbers an organization may ask for; refused and repeated ones count.",
+    )
+    cut_points: dict[str, list[bool | int | float | str]] = Field(
+        default={},
+        description="Where conditions may cut sensitive columns, for everybody to see; without any, nowhere.",
+        examples=[{"salary": [2000, 5000], "illness": ["flu"]}],
+    )
     round_to: str | float | None = Field(default=None, description="Round all numbers to multiples of this.")
 
     def to_controls(self) -> Controls:
@@ -96,7 +103,7 @@ class ControlsBody(_Body):
         return Controls(**stated, counts=shown, sums=shown, means=shown)
 
 
-class Opening(_Body):
+class Opening(RequestBody):
     """How a dataset is opened for questions: with a budget, or under inference control, which has none."""
 
     mode: Literal["dp", "sdc"] = Field(default="dp", description="dp: noisy answers; sdc: exact ones about groups.")
@@ -106,7 +113,7 @@ class Opening(_Body):
     max_rows_per_unit: int | None = Field(default=None, ge=1, le=1_000_000)
 
 
-class AnalystLimit(_Body):
+class AnalystLimit(RequestBody):
     """What one person may spend."""
 
     analyst: str = Field(min_length=1, max_length=200)

@@ -6,22 +6,25 @@ from typing import Annotated, Any
 
 from fastapi import Query
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from cloister.crypto.certificates import certificate_from_dict
 from cloister.errors import NotFoundError
 from cloister.hub.api.files import SANDBOXED, download
 from cloister.hub.domain import actions
 from cloister.hub.domain.jobs import State
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.services import running
 
 router = GuardedRouter(tags=["jobs"])
 
+_OURS = "This hub let the release out."
+_STATED = "The certificate is whole. This hub does not know whose word it is: what it promises is stated, not proven."
 
-class ReleaseDecision(BaseModel):
+
+class ReleaseDecision(RequestBody):
     """What an owner decides about a release."""
-
-    model_config = ConfigDict(extra="forbid")
 
     approve: bool = Field(description="Whether the release may leave the hub.")
     note: str = Field(default="", max_length=2_000, description="A sentence for the person who asked.")
@@ -29,6 +32,15 @@ class ReleaseDecision(BaseModel):
         default="",
         max_length=2_000,
         description="Why something leaves that the gate advises against; owners alone see it.",
+    )
+
+
+class HeldCertificate(RequestBody):
+    """A certificate that came with a file."""
+
+    certificate: dict[str, Any] = Field(description="What the file of the certificate holds.")
+    sha256: str = Field(
+        default="", max_length=64, description="The SHA-256 of the file, to learn whether the certificate is about it."
     )
 
 
@@ -104,4 +116,21 @@ def verify(digest: str, hub: CurrentHub) -> dict[str, Any]:
         "schema": "cloister.verification/1",
         "digest": digest[:200],
         "is_genuine": running.verify_result(hub, digest),
+    }
+
+
+@router.guarded("POST", "/certificates/verification", actions.VERIFY_CERTIFICATE)
+def verify_certificate(body: HeldCertificate, hub: CurrentHub) -> dict[str, Any]:
+    """Say what a certificate of a file, or of a hub's result, promises and whose word that is."""
+    found = certificate_from_dict(body.certificate)
+    ours = found.digest is not None and running.verify_result(hub, found.digest)
+    return {
+        "schema": "cloister.certificate_verification/1",
+        "kind": found.kind,
+        "promise": found.guarantee.explain(),
+        "guarantee": found.guarantee.to_dict(),
+        "signer": found.signer,
+        "is_genuine": ours,
+        "is_of_file": body.sha256 in {digest for _, digest in found.files} if body.sha256 else None,
+        "text": _OURS if ours else _STATED,
     }

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cloister.hub.domain import actions
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.services.accounts import enrolling, people, people_lists
+from cloister.hub.services.accounts import enrolling, people, people_lists, second_factor
 from cloister.hub.services.accounts.people import Change
 
 router = GuardedRouter(tags=["people"])
@@ -17,11 +18,7 @@ router = GuardedRouter(tags=["people"])
 Limit = Annotated[int, Query(ge=1, le=people_lists.LONGEST_PAGE)]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class NewAccount(_Body):
+class NewAccount(RequestBody):
     """A new account, without a password."""
 
     name: str = Field(max_length=64, description="What its holder types: small letters, digits, . _ -")
@@ -31,7 +28,7 @@ class NewAccount(_Body):
     attributes: dict[str, str] = Field(default_factory=dict, max_length=people.MOST_ATTRIBUTES)
 
 
-class AccountChange(_Body):
+class AccountChange(RequestBody):
     """What changes; what is left out stays."""
 
     display_name: str | None = Field(None, max_length=200)
@@ -41,13 +38,13 @@ class AccountChange(_Body):
     is_disabled: bool | None = None
 
 
-class OrganisationName(_Body):
+class OrganisationName(RequestBody):
     """The name of an institution."""
 
     name: str = Field(max_length=200)
 
 
-class NewPassword(_Body):
+class NewPassword(RequestBody):
     """The password that somebody sets by a link."""
 
     password: str = Field(max_length=1024)
@@ -73,10 +70,11 @@ def create_account(hub: CurrentHub, access: CurrentAccess, given: NewAccount) ->
 
 @router.guarded("GET", "/people/confirmations", actions.SEE_CONFIRMATIONS)
 def list_confirmations(hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
-    """List the people who wait for one's confirmation as data owners."""
+    """List the people who wait for one's confirmation as data owners, and those whose sign-in is to be reset."""
     with hub.store.reading() as session:
         items = people_lists.list_proposed(session, access.person)
-    return {"schema": "cloister.people/1", "items": items, "next": None}
+        resets = enrolling.list_resets(session, access.person)
+    return {"schema": "cloister.people/1", "items": items, "resets": resets, "next": None}
 
 
 @router.guarded("GET", "/people/{account_id}", actions.LIST_ACCOUNTS)
@@ -110,6 +108,14 @@ def confirm_owner(hub: CurrentHub, access: CurrentAccess, account_id: str) -> di
         return _person(people_lists.describe(user))
 
 
+@router.guarded("POST", "/people/{account_id}/reset-confirmation", actions.CONFIRM_RESET)
+def confirm_reset(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dict[str, Any]:
+    """Confirm as a second person that a password or second factor is set or reset."""
+    with hub.store.writing() as session:
+        enrolling.confirm_reset(session, account_id, by=access.person)
+    return {"schema": "cloister.person/1", "id": account_id, "confirmed": True}
+
+
 @router.guarded("POST", "/people/{account_id}/enrolment", actions.MANAGE_ACCOUNTS)
 def make_link(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dict[str, Any]:
     """Make a one-time link, shown once, by which the holder of an account sets the password."""
@@ -120,15 +126,17 @@ def make_link(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dict[s
         "account": link.account,
         "link": f"{hub.settings.address}/enrol/{link.token}",
         "expires": link.expires.isoformat(),
+        "waits": link.waits,
     }
 
 
 @router.guarded("POST", "/people/{account_id}/factor-reset", actions.MANAGE_ACCOUNTS)
 def reset_factor(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dict[str, Any]:
-    """Take away the second factor of somebody who lost it."""
+    """Take away a second factor that was lost; that of an owner, operator or auditor once a second person confirms."""
     with hub.store.writing() as session:
         enrolling.reset_factor(session, account_id, by=access.person)
-    return {"schema": "cloister.person/1", "id": account_id, "has_second_factor": False}
+        has_factor = second_factor.is_on(people.get_account(session, account_id))
+    return {"schema": "cloister.person/1", "id": account_id, "has_second_factor": has_factor}
 
 
 @router.guarded("GET", "/organisations", actions.LIST_ACCOUNTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cloister.errors import ParameterError
 from cloister.hub.api.bodies import BudgetBody, End, moment_of
@@ -14,6 +14,7 @@ from cloister.hub.domain.column_rules import Use
 from cloister.hub.domain.members import Member
 from cloister.hub.domain.operations import Operation
 from cloister.hub.domain.policy_edits import RoleEdit
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.domain.rules import Limits
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.services import datasets, policies
@@ -26,11 +27,7 @@ Purpose = Annotated[str | None, Query(max_length=200, description="Such as resea
 AlgorithmName = Annotated[str | None, Query(max_length=300, description="Such as kmeans@1.0.0.")]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class WholePolicy(_Body):
+class WholePolicy(RequestBody):
     """A policy: as an object, or as JSON or YAML text."""
 
     based_on: BasedOn
@@ -38,7 +35,7 @@ class WholePolicy(_Body):
     text: str | None = Field(default=None, max_length=500_000)
 
 
-class RoleLimits(_Body):
+class RoleLimits(RequestBody):
     """How much may be spent; what is left out is not limited."""
 
     job: BudgetBody | None = None
@@ -51,7 +48,7 @@ class RoleLimits(_Body):
         return Limits(**{name: None if body is None else body.to_budget() for name, body in given.items()})
 
 
-class ChangedRole(_Body):
+class ChangedRole(RequestBody):
     """What to change of a role; what is left out stays."""
 
     name: str = Field(min_length=1, max_length=200)
@@ -61,7 +58,7 @@ class ChangedRole(_Body):
     remove: bool = False
 
 
-class ChangedPolicy(_Body):
+class ChangedPolicy(RequestBody):
     """What to change of a policy; what is left out stays."""
 
     based_on: BasedOn
@@ -74,7 +71,7 @@ class ChangedPolicy(_Body):
     roles: list[ChangedRole] = Field(default=[], max_length=100)
 
 
-class FromTemplate(_Body):
+class FromTemplate(RequestBody):
     """A template to start from."""
 
     based_on: BasedOn
@@ -82,7 +79,7 @@ class FromTemplate(_Body):
     hidden: list[str] | None = Field(default=None, description="Columns that nobody sees; by default identifiers.")
 
 
-class NewMember(_Body):
+class NewMember(RequestBody):
     """Somebody who is let into a role."""
 
     role: str = Field(min_length=1, max_length=200)
@@ -91,7 +88,7 @@ class NewMember(_Body):
     budget: BudgetBody | None = Field(default=None, description="What the person may spend in all.")
 
 
-class Person(_Body):
+class Person(RequestBody):
     """Somebody, by the name of the account."""
 
     person: str = Field(min_length=1, max_length=200)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Header
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cloister.errors import NotFoundError
 from cloister.hub.domain import actions
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.services import offering, running
 from cloister.hub.services.registry import Algorithm, algorithms
@@ -16,10 +17,8 @@ from cloister.hub.services.registry import Algorithm, algorithms
 router = GuardedRouter(tags=["services"])
 
 
-class Asked(BaseModel):
+class Asked(RequestBody):
     """What somebody wants to run."""
-
-    model_config = ConfigDict(extra="forbid")
 
     parameters: dict[str, Any] = Field(default_factory=dict, description="What the service takes; see the service.")
     purpose: str = Field(default="", max_length=200, description="What it is for, such as research.health.")

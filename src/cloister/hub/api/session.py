@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cloister.hub.domain import actions
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.domain.roles import Subject
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter, cookies
 from cloister.hub.services.accounts import lockout, signing_in
@@ -15,10 +16,8 @@ from cloister.hub.services.accounts import lockout, signing_in
 router = GuardedRouter(tags=["session"])
 
 
-class SignIn(BaseModel):
+class SignIn(RequestBody):
     """What somebody types to sign in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(max_length=200, description="The name of the account.")
     password: str = Field(max_length=1024, description="Its password.")

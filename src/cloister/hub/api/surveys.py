@@ -6,9 +6,10 @@ from typing import Any
 
 from fastapi import Query
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cloister.hub.domain import actions
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.domain.surveys import Admission
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.hub import Hub
@@ -20,10 +21,8 @@ from cloister.hub.store.models import HubSurvey
 router = GuardedRouter(tags=["surveys"])
 
 
-class SurveyDraft(BaseModel):
+class SurveyDraft(RequestBody):
     """A survey as it is written: the survey file as values or as text, and who may answer."""
-
-    model_config = ConfigDict(extra="forbid")
 
     document: dict[str, Any] | str = Field(description="a survey file: its values, or its YAML or JSON text")
     admission: Admission = Field(default=Admission.EVERYBODY, description="who may answer")
@@ -31,20 +30,16 @@ class SurveyDraft(BaseModel):
     least: int = Field(default=drafting.LEAST, description="below how many reports nothing is estimated")
 
 
-class SurveyToCheck(BaseModel):
+class SurveyToCheck(RequestBody):
     """A survey to look at before it is kept; for a margin in percent, or for a number of respondents."""
-
-    model_config = ConfigDict(extra="forbid")
 
     document: dict[str, Any] | str
     margin: float | None = Field(default=None, gt=0, le=100, allow_inf_nan=False)
     respondents: int | None = Field(default=None, ge=1, le=10**9)
 
 
-class Invitations(BaseModel):
+class Invitations(RequestBody):
     """How many invitations are wanted."""
-
-    model_config = ConfigDict(extra="forbid")
 
     count: int = Field(ge=1, le=inviting.MOST_AT_ONCE)
 
@@ -117,7 +112,7 @@ def close_survey(hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
         survey = _survey(session, access)
         publishing.close(session, survey)
         described = reading.describe(session, survey)
-    forget_order(hub.store)
+    forget_order(hub.store, survey_id=survey.id)
     return described
 
 

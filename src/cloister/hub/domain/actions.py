@@ -108,7 +108,20 @@ MANAGE_ACCOUNTS = define(
     "accounts.manage", "make, change and close accounts and organisations", Role.OPERATOR, audited=True
 )
 SEE_CONFIRMATIONS = define(
-    "accounts.waiting", "see who waits for one's confirmation as a data owner", Role.DATA_OWNER, Role.AUDITOR
+    "accounts.waiting",
+    "see who waits for one's confirmation, as a data owner or to have a sign-in set or reset",
+    Role.DATA_OWNER,
+    Role.AUDITOR,
+    Role.OPERATOR,
+)
+CONFIRM_RESET = define(
+    "accounts.reset",
+    "confirm, as a second person, that a data owner's, operator's or auditor's sign-in is set or reset",
+    Role.DATA_OWNER,
+    Role.AUDITOR,
+    Role.OPERATOR,
+    audited=True,
+    by_token=False,
 )
 CONFIRM_ACCOUNT = define(
     "accounts.confirm",
@@ -270,6 +283,8 @@ READ_SYNTHETIC = define(
 )
 
 VERIFY_RESULT = define("result.verify", "learn whether a result that one holds is genuine", public=True)
+
+VERIFY_CERTIFICATE = define("certificate.verify", "have a certificate read: whether it is whole, and whose word it is")
 
 # Audit ---------------------------------------------------------------------------------------------------------------
 

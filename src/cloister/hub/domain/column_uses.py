@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from sqlglot import exp
 
 from cloister.data.engines.predicates import find_name, parse_condition
-from cloister.errors import UnknownColumnError, UnsafeQueryError
+from cloister.errors import UnknownColumnError, UnsafeQueryError, a_or_an
 from cloister.hub.domain.column_rules import Use
 from cloister.hub.domain.operations import Operation
 from cloister.queries.sql.aggregates import is_aggregate
@@ -252,6 +252,6 @@ def _tested(uses: frozenset[Use]) -> frozenset[Use]:
 
 def _unknown(node: Any) -> UnsafeQueryError:
     return UnsafeQueryError(
-        f"The use of columns in a {type(node).__name__.lower()} cannot be followed.",
+        f"The use of columns in {a_or_an(type(node).__name__.lower())} cannot be followed.",
         fix="write a plain query, such as SELECT COUNT(*) AS n FROM data.",
     )

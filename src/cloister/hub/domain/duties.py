@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cloister.errors import ForbiddenError, ParameterError
+from cloister.errors import ForbiddenError, ParameterError, a_or_an
 from cloister.hub.domain.roles import Role
 
 APART = frozenset({Role.OPERATOR, Role.AUDITOR})
@@ -23,8 +23,9 @@ def check_roles(names: Iterable[str], *, separate: bool = True) -> frozenset[Rol
         raise ParameterError("There is no such role.", fix=f"use some of {', '.join(Role)}.") from None
     apart = roles & APART
     if separate and apart and len(roles) > 1:
+        holder = a_or_an(min(apart).words).capitalize()
         raise ForbiddenError(
-            f"An {min(apart).words} holds no other role: who runs or audits the hub does not work with its data.",
+            f"{holder} holds no other role: who runs or audits the hub does not work with its data.",
             fix="make a second account, or set separate_duties = false for a hub with few people.",
         )
     return roles

@@ -17,7 +17,7 @@ from cloister.errors import ConflictError
 __all__ = ["MOST_LOSSES", "State", "check_change"]
 
 MOST_LOSSES = 3
-"""So many workers may be lost with one piece of work before it counts as failed."""
+"""So many workers may be lost with one piece of work before it is done about nobody; one more, and it has failed."""
 
 
 class State(StrEnum):

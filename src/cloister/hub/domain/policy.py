@@ -6,12 +6,13 @@ Changing a policy gives a new value with the next version; the JSON form is in `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from cloister.accounting.budget import Budget
 from cloister.errors import PolicyError, did_you_mean
 from cloister.hub.domain.column_rules import EVERY_COLUMN, ColumnRule, ColumnRules, Use
 from cloister.hub.domain.members import AttributeCondition, Member, Members
@@ -75,6 +76,13 @@ class PolicyRole:
     rules: tuple[Rule, ...] = ()
     columns: ColumnRules = EVERY_COLUMN
     rows: RowPredicate | None = None
+
+    def most_for_one(self, operations: Collection[Operation]) -> Budget | None:
+        """Return the most that one member may spend on some operations, by the rules; None where no rule limits it."""
+        allowing = [rule for rule in self.rules if rule.effect is Effect.ALLOW and rule.operations & set(operations)]
+        limits = [rule.limits.user for rule in allowing]
+        stated = [limit for limit in limits if limit is not None]
+        return max(stated, key=lambda limit: limit.amount) if stated and len(stated) == len(limits) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,9 @@ _slots = threading.BoundedSemaphore(AT_ONCE)
 def arriving(request: Request) -> Iterator[BodyStream]:
     """Give the body of a request as a stream, unless too many others arrive already."""
     if not _slots.acquire(blocking=False):
-        raise TooManyRequestsError("Many uploads arrive at this moment.", fix="try again in some minutes.")
+        raise TooManyRequestsError(
+            "Many uploads arrive at this moment.", fix="try again in some minutes.", wait_seconds=60
+        )
     try:
         yield BodyStream(request)
     finally:

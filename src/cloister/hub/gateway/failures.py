@@ -51,14 +51,21 @@ def install(app: FastAPI) -> None:
 
 
 def answer(request: Request, status: int, problem: errors.CloisterError) -> Response:
-    """Return an error as JSON, or as a page where a browser asked for one."""
-    headers = {"Cache-Control": "no-store"}
+    """Return an error as JSON, or as a page where a browser asked for one, with when to come back if it is known."""
+    response = _shown(request, status, problem)
+    wait_seconds: int | None = getattr(problem, "wait_seconds", None)
+    if wait_seconds is not None:
+        response.headers["Retry-After"] = str(wait_seconds)
+    return response
+
+
+def _shown(request: Request, status: int, problem: errors.CloisterError) -> Response:
     page = getattr(request.app.state, "error_page", None)
     is_program = request.url.path.startswith("/api/") and not request.headers.get("accept", "").startswith("text/html")
     if page is not None and not is_program:
         response: Response = page(request, status, problem)
         return response
-    return JSONResponse(problem.to_dict(), status_code=status, headers=headers)
+    return JSONResponse(problem.to_dict(), status_code=status, headers={"Cache-Control": "no-store"})
 
 
 def _known(request: Request, problem: Any) -> Response:  # a CloisterError

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import re
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 
 from cloister.errors import ForbiddenError, HubError, NotSignedInError
-from cloister.hub.domain.actions import Action
+from cloister.hub.domain.actions import HEALTH, Action
 from cloister.hub.domain.roles import Subject
 from cloister.hub.gateway import identity
 from cloister.hub.hub import Hub
 from cloister.hub.services import auditing
-from cloister.hub.services.authorizing import Access, authorize
+from cloister.hub.services.authorizing import Access, authorize, check_factor
 from cloister.hub.services.sessions import SignedIn, touch_login
 
 Route = TypeVar("Route", bound=Callable[..., Any])
 
+_PARTS = re.compile(r"\{(\w+)(?::\w+)?\}")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -56,9 +60,10 @@ class GuardedRouter(APIRouter):
             raise TypeError(f"the route {path} has no action")
         if action.target is not None and f"{{{action.target}_id}}" not in path:
             raise TypeError(f"the route {path} does not say which {action.target} it is about")
-        options["dependencies"] = [Depends(_guard(action)), *(options.get("dependencies") or ())]
+        guard = _open_guard(action) if action is HEALTH else _guard(action)
+        options["dependencies"] = [Depends(guard), *(options.get("dependencies") or ())]
         options["responses"] = {**PROBLEMS, **(options.get("responses") or {})}
-        options["openapi_extra"] = {**extra, "x-cloister-action": action.name}
+        options["openapi_extra"] = {**extra, **_undeclared(path, endpoint), "x-cloister-action": action.name}
         super().add_api_route(path, endpoint, **options)
 
     def guarded(self, method: str, path: str, action: Action, **options: Any) -> Callable[[Route], Route]:
@@ -69,6 +74,13 @@ class GuardedRouter(APIRouter):
             return endpoint
 
         return add
+
+
+def _undeclared(path: str, endpoint: Callable[..., Any]) -> dict[str, Any]:
+    """Return the parts of a path that only the guard reads, as the description of the API needs them."""
+    names = [name for name in _PARTS.findall(path) if name not in inspect.signature(endpoint).parameters]
+    described = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    return {"parameters": described} if described else {}
 
 
 def _guard(action: Action) -> Callable[[Request], None]:
@@ -84,6 +96,8 @@ def _guard(action: Action) -> Callable[[Request], None]:
                     identity.check_origin(request)
                 signed_in = identity.of_request(session, request)
                 subject = None if signed_in is None else signed_in.subject
+                if signed_in is not None and hub.settings.owner_second_factor:
+                    check_factor(action, signed_in)
                 access = authorize(session, action, subject=subject, target_id=target_id)
                 if signed_in is not None and request.method not in SAFE_METHODS:
                     identity.check_proof(request, signed_in)
@@ -103,21 +117,32 @@ def _guard(action: Action) -> Callable[[Request], None]:
     return check
 
 
-def _current_access(request: Request) -> Access:
+def _open_guard(action: Action) -> Callable[[Request], Awaitable[None]]:
+    """Return a guard of what everybody may do: without a token there is nothing to look up, and no thread is needed."""
+    guard = _guard(action)
+
+    async def check(request: Request) -> None:
+        if "authorization" in request.headers:
+            await run_in_threadpool(guard, request)
+
+    return check
+
+
+async def _current_access(request: Request) -> Access:
     access: Access | None = getattr(request.state, "access", None)
     if access is None:
         raise ForbiddenError("This request was not authorized.", fix="report this as a bug.")
     return access
 
 
-def _current_sign_in(request: Request) -> SignedIn:
+async def _current_sign_in(request: Request) -> SignedIn:
     signed_in: SignedIn | None = getattr(request.state, "signed_in", None)
     if signed_in is None:
         raise NotSignedInError("Nobody is signed in.", fix="sign in first.")
     return signed_in
 
 
-def _current_hub(request: Request) -> Hub:
+async def _current_hub(request: Request) -> Hub:
     hub: Hub = request.app.state.hub
     return hub
 

@@ -35,6 +35,11 @@ def allow_upload(path: str, limit: Callable[[int], int] = lambda limit: limit) -
     UPLOADS.append((re.compile(pattern), limit))
 
 
+def takes_upload(path: str) -> bool:
+    """Return whether bodies of a path may be too large to be held in memory."""
+    return any(pattern.fullmatch(path) for pattern, _ in UPLOADS)
+
+
 class BodyLimits:
     """The part of the application that counts bytes and seconds of every body."""
 

@@ -1,18 +1,20 @@
 """The queue: a worker claims a piece of work for a while, renews the claim, and ends the work if it is still its own.
 
 A claim has a number, its attempt. Whoever was taken for lost, and was only slow, finds a higher number and can change
-nothing any more; so a piece of work ends once, whatever the clocks say. Every function works in the transaction of its
-session, which the caller commits: a writing one, except for `is_work_waiting`.
+nothing any more; so a piece of work ends once, whatever the clocks say. Leases are counted by the database's clock.
+Every function works in the transaction of its session, which the caller commits: a writing one, except for
+`is_work_waiting`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, not_, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, not_, or_, select, update
 from sqlalchemy.orm import Session, lazyload
 
 from cloister.errors import ConflictError
@@ -20,14 +22,11 @@ from cloister.hub.domain.jobs import MOST_LOSSES, State, check_change
 from cloister.hub.store.models import Job, now
 
 __all__ = [
+    "BrokenOff",
     "Claim",
     "Standing",
-    "cancel",
     "claim",
-    "deny",
     "end",
-    "fail",
-    "finish",
     "give_back",
     "heartbeat",
     "hold",
@@ -37,8 +36,11 @@ __all__ = [
     "sweep",
 ]
 
+LONGEST_LEASE = 86_400.0
+"""Seconds; the setting ``lease_seconds`` is below."""
+
 LOST = {
-    "problem": "The worker was lost three times.",
+    "problem": "The worker was lost four times.",
     "fix": "ask for less at once; what was paid stays paid.",
     "kind": "lost",
 }
@@ -51,6 +53,8 @@ class Claim:
     job_id: str
     attempt: int
     worker: str
+    is_last: bool = False
+    """Whether so many workers were lost with it that its rows may be the reason: they are not looked at again."""
 
 
 class Standing(StrEnum):
@@ -61,15 +65,40 @@ class Standing(StrEnum):
     LOST = "lost"
 
 
-def is_work_waiting(session: Session) -> bool:
-    """Return whether there is something to claim or to sweep, without taking it."""
-    return session.scalars(select(Job.id).where(_is_free(_this_moment())).limit(1)).first() is not None
+class BrokenOff(BaseException):  # not an Exception, so that no service takes it for a failure of its own
+    """Work must stop here: it was canceled, its claim was lost, or its worker ends."""
+
+    def __init__(self, standing: Standing | None) -> None:
+        super().__init__()
+        self.standing = standing
 
 
-def sweep(session: Session) -> list[Job]:
-    """End the work that lost its worker too often, or while it was to be canceled, and return it."""
-    is_lost = and_(Job.state == State.RUNNING, Job.lease_until < _this_moment())
-    is_over = or_(Job.losses >= MOST_LOSSES - 1, Job.is_cancel_requested)
+def is_work_waiting(
+    session: Session, *, lease_seconds: float = LONGEST_LEASE, passed_over: Collection[str] = ()
+) -> bool:
+    """Return whether there is something to claim or to sweep, without taking it.
+
+    Args:
+        session: of the database.
+        lease_seconds: how long claims last.
+        passed_over: work that the worker cannot do.
+    """
+    moment = _this_moment(session)
+    found = select(Job.id).where(or_(_is_free(moment), _is_too_far(moment, lease_seconds)), Job.id.not_in(passed_over))
+    return session.scalars(found.limit(1)).first() is not None
+
+
+def sweep(session: Session, *, lease_seconds: float = LONGEST_LEASE) -> list[Job]:
+    """End the work that lost its worker too often, or while it was to be canceled, and return it.
+
+    A claim that would last for longer than claims do was made by a clock that was ahead. It is taken as made now:
+    whoever holds it renews it, and whoever is gone loses it when the lease is over.
+    """
+    moment = _this_moment(session)
+    renewed = moment + timedelta(seconds=lease_seconds)
+    session.execute(update(Job).where(_is_too_far(moment, lease_seconds)).values(lease_until=renewed))
+    is_lost = and_(Job.state == State.RUNNING, Job.lease_until < moment)
+    is_over = or_(Job.losses >= MOST_LOSSES, Job.is_cancel_requested)
     found = list(session.scalars(_locked(select(Job).where(is_lost, is_over))))
     for job in found:
         job.losses += 1
@@ -80,11 +109,18 @@ def sweep(session: Session) -> list[Job]:
     return found
 
 
-def claim(session: Session, worker: str, lease_seconds: float) -> Claim | None:
-    """Take the oldest work that nobody has, or that its worker let lapse; `sweep` ends what lapsed too often."""
-    moment = _this_moment()
-    is_over = or_(and_(Job.state == State.RUNNING, Job.losses >= MOST_LOSSES - 1), Job.is_cancel_requested)
-    found = select(Job).where(_is_free(moment), not_(is_over))
+def claim(session: Session, worker: str, lease_seconds: float, *, passed_over: Collection[str] = ()) -> Claim | None:
+    """Take the oldest work that nobody has, or that its worker let lapse; `sweep` ends what lapsed too often.
+
+    Args:
+        session: of the database.
+        worker: who claims.
+        lease_seconds: for how long, unless the claim is renewed.
+        passed_over: work that the worker cannot do.
+    """
+    moment = _this_moment(session)
+    is_over = or_(and_(Job.state == State.RUNNING, Job.losses >= MOST_LOSSES), Job.is_cancel_requested)
+    found = select(Job).where(_is_free(moment), not_(is_over), Job.id.not_in(passed_over))
     job = session.scalars(_locked(found.order_by(Job.created, Job.id).limit(1))).first()
     if job is None:
         return None
@@ -92,12 +128,12 @@ def claim(session: Session, worker: str, lease_seconds: float) -> Claim | None:
     job.state, job.worker, job.progress, job.stage = State.RUNNING.value, worker, 0.0, ""
     job.attempt += 1
     job.lease_until = moment + timedelta(seconds=lease_seconds)
-    return Claim(job_id=job.id, attempt=job.attempt, worker=worker)
+    return Claim(job_id=job.id, attempt=job.attempt, worker=worker, is_last=job.losses >= MOST_LOSSES)
 
 
 def heartbeat(session: Session, held: Claim, lease_seconds: float) -> Standing:
     """Renew a claim, and return what has become of it."""
-    return _renew(session, held, lease_until=_this_moment() + timedelta(seconds=lease_seconds))
+    return _renew(session, held, lease_until=_this_moment(session) + timedelta(seconds=lease_seconds))
 
 
 def report_progress(session: Session, held: Claim, share: float, stage: str) -> Standing:
@@ -108,26 +144,6 @@ def report_progress(session: Session, held: Claim, share: float, stage: str) -> 
 def hold(session: Session, held: Claim) -> Job | None:
     """Return the work, locked until the end of the transaction, if the claim is still the newest; else None."""
     return session.scalars(_locked(select(Job).where(_is_of(held)), wait=True)).first()
-
-
-def finish(session: Session, held: Claim, *, waits_for_owner: bool = False) -> bool:
-    """End the work well, or let it wait for the owner; return whether the claim was still the newest."""
-    return _end_held(session, held, State.WAITING if waits_for_owner else State.DONE)
-
-
-def fail(session: Session, held: Claim, *, error: dict[str, Any]) -> bool:
-    """End the work as failed; return whether the claim was still the newest."""
-    return _end_held(session, held, State.FAILED, error=error)
-
-
-def deny(session: Session, held: Claim, *, error: dict[str, Any]) -> bool:
-    """End the work as denied; return whether the claim was still the newest."""
-    return _end_held(session, held, State.DENIED, error=error)
-
-
-def cancel(session: Session, held: Claim) -> bool:
-    """End the work as canceled; return whether the claim was still the newest."""
-    return _end_held(session, held, State.CANCELED)
 
 
 def give_back(session: Session, held: Claim) -> bool:
@@ -175,6 +191,10 @@ def _is_free(moment: datetime) -> ColumnElement[bool]:
     return or_(Job.state == State.QUEUED, and_(Job.state == State.RUNNING, Job.lease_until < moment))
 
 
+def _is_too_far(moment: datetime, lease_seconds: float) -> ColumnElement[bool]:
+    return and_(Job.state == State.RUNNING, Job.lease_until > moment + timedelta(seconds=lease_seconds))
+
+
 def _is_of(held: Claim) -> ColumnElement[bool]:
     return and_(Job.id == held.job_id, Job.attempt == held.attempt, Job.state == State.RUNNING)
 
@@ -193,13 +213,9 @@ def _renew(session: Session, held: Claim, **values: Any) -> Standing:
     return Standing.CANCELED if found[0] else Standing.HELD
 
 
-def _end_held(session: Session, held: Claim, state: State, *, error: dict[str, Any] | None = None) -> bool:
-    job = hold(session, held)
-    if job is None:
-        return False
-    end(job, state, error=error)
-    return True
-
-
-def _this_moment() -> datetime:
-    return datetime.now(UTC)
+def _this_moment(session: Session) -> datetime:
+    """Return this moment by the clock of the database: machines that share one need not agree about the time."""
+    if session.get_bind().dialect.name == "sqlite":
+        return datetime.now(UTC)
+    found: datetime = session.execute(select(func.clock_timestamp())).scalar_one()
+    return found.astimezone(UTC)

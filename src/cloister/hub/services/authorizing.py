@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from sqlalchemy.orm import Session
 
 from cloister.accounting.budget import Budget
-from cloister.errors import ForbiddenError, NotFoundError, NotSignedInError
-from cloister.hub.domain.actions import Action, Relation
+from cloister.errors import ForbiddenError, NotFoundError, NotSignedInError, a_or_an
+from cloister.hub.domain.actions import CHANGE_SELF, SEE_HOME, SEE_SELF, SIGN_OUT, Action, Relation
 from cloister.hub.domain.decisions import Context, Decision, decide
 from cloister.hub.domain.policy import Algorithm, Operation, Policy
-from cloister.hub.domain.roles import Subject
+from cloister.hub.domain.roles import Role, Subject
+from cloister.hub.services.sessions import SignedIn
 from cloister.hub.services.targets import Target, load_target
 
 
@@ -56,6 +57,24 @@ def authorize(session: Session, action: Action, *, subject: Subject | None, targ
     if target is None:
         raise _unseen(action)
     return _about(action, subject, target)
+
+
+_WITHOUT_FACTOR = frozenset({SEE_SELF, CHANGE_SELF, SEE_HOME, SIGN_OUT})
+"""What a data owner may do before there is a second factor: set one up."""
+
+
+def lacks_owners_factor(signed_in: SignedIn) -> bool:
+    """Return whether somebody who decides about data came in with a password alone."""
+    return signed_in.lacks_factor and Role.DATA_OWNER in signed_in.subject.roles
+
+
+def check_factor(action: Action, signed_in: SignedIn) -> None:
+    """Raise where a data owner without a second factor does more than setting one up."""
+    if lacks_owners_factor(signed_in) and not action.is_public and action not in _WITHOUT_FACTOR:
+        raise ForbiddenError(
+            "Data owners of this hub need a second factor before they do anything else.",
+            fix="set one up on your account page (/account).",
+        )
 
 
 def decide_operation(
@@ -115,7 +134,9 @@ def _check_scope(action: Action, subject: Subject) -> None:
 def _check_role(action: Action, subject: Subject) -> None:
     if action.roles and not action.roles & subject.roles:
         names = " or ".join(sorted(role.words for role in action.roles))
-        raise ForbiddenError(f"Only a {names} may {action.sentence}.", fix="ask the hub's operator for the role.")
+        raise ForbiddenError(
+            f"Only {a_or_an(names)} may {action.sentence}.", fix="ask the hub's operator for the role."
+        )
 
 
 def _unseen(action: Action) -> NotFoundError:

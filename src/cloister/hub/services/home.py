@@ -28,17 +28,28 @@ _STEPS: dict[Role, tuple[tuple[str, str, str], ...]] = {
     Role.ALGORITHM_PROVIDER: (
         ("/algorithms", "Provide an algorithm", "Register a method that others may run without seeing their data."),
     ),
-    Role.OPERATOR: (("/people", "Manage accounts", "Make and close accounts, and give them roles."),),
-    Role.AUDITOR: (("/audit", "Check the log", "Read who did what, and verify that nobody changed the record."),),
+    Role.OPERATOR: (
+        ("/people", "Manage accounts", "Make and close accounts, and give them roles."),
+        ("/people/confirmations", "Be the second person", "Confirm that a sign-in is set or reset."),
+    ),
+    Role.AUDITOR: (
+        ("/audit", "Check the log", "Read who did what, and verify that nobody changed the record."),
+        ("/people/confirmations", "Be the second person", "Confirm that a sign-in is set or reset."),
+    ),
 }
 
 
-def start(session: Session, subject: Subject, *, is_demo: bool = False) -> dict[str, Any]:
-    """Return what the start page shows; in the demo with a guide."""
+_FACTOR_STEP = ("/account", "Set up a second factor", "Data owners of this hub need one before they do anything else.")
+
+
+def start(session: Session, subject: Subject, *, is_demo: bool = False, lacks_factor: bool = False) -> dict[str, Any]:
+    """Return what the start page shows; in the demo with a guide, and to owners without a second factor that step."""
     notices = session.scalars(
         select(Notice).where(Notice.user_id == subject.user_id).order_by(Notice.created.desc()).limit(MOST_NOTICES)
     )
     steps = [step for role in Role if role in subject.roles for step in _STEPS.get(role, ())]
+    if lacks_factor:
+        steps = [_FACTOR_STEP]
     return {
         "schema": "cloister.home/1",
         "name": subject.name,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 from sqlalchemy.orm import Session
 
 from cloister.accounting.budget import Budget
@@ -23,13 +23,14 @@ from cloister.data.table import Table
 from cloister.hub.domain import rules
 from cloister.hub.domain.columns import ColumnRights
 from cloister.hub.domain.policy import Operation
+from cloister.hub.domain.request_body import RequestBody
 from cloister.hub.hub import Hub
 
 
-class Parameters(BaseModel):
+class Parameters(RequestBody):
     """The parameters of an algorithm: forms, checks and the OpenAPI come from its fields and their descriptions."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

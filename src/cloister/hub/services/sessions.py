@@ -30,6 +30,7 @@ class SignedIn:
         subject: the person.
         csrf_digest: the digest that the proof against cross-site requests must have; None for tokens.
         login_id: which sign-in it is; None for tokens.
+        lacks_factor: whether a password alone opens the account; one without a password is opened by another service.
         seen: when it was last used, to some minutes.
     """
 
@@ -37,6 +38,7 @@ class SignedIn:
     csrf_digest: str | None
     login_id: str | None = None
     seen: datetime | None = None
+    lacks_factor: bool = False
 
     @property
     def is_due(self) -> bool:
@@ -88,7 +90,7 @@ def find_login(session: Session, cookie: str, *, idle_minutes: int = 60) -> Sign
         return None
     if found.seen + timedelta(minutes=idle_minutes) <= now():
         return None
-    return SignedIn(subject_of(found.user), found.csrf_digest, found.id, found.seen)
+    return SignedIn(subject_of(found.user), found.csrf_digest, found.id, found.seen, _lacks_factor(found.user))
 
 
 def touch_login(session: Session, login_id: str) -> None:
@@ -103,7 +105,8 @@ def find_token(session: Session, secret: str) -> SignedIn | None:
         return None
     if found.expires is not None and found.expires <= now():
         return None
-    return SignedIn(subject_of(found.user, scopes=frozenset(found.scopes)), None)
+    subject = subject_of(found.user, scopes=frozenset(found.scopes))
+    return SignedIn(subject, None, lacks_factor=_lacks_factor(found.user))
 
 
 def subject_of(user: User, *, scopes: frozenset[str] | None = None) -> Subject:
@@ -116,3 +119,7 @@ def subject_of(user: User, *, scopes: frozenset[str] | None = None) -> Subject:
         attributes=MappingProxyType({name: str(value) for name, value in user.attributes.items()}),
         scopes=scopes,
     )
+
+
+def _lacks_factor(user: User) -> bool:
+    return user.password_hash is not None and user.totp_sealed is None

@@ -1,4 +1,4 @@
-"""What the hub does by itself now and then: note what has expired, and point out unusual days."""
+"""What the hub does by itself now and then: note what expired, point out unusual days, remove what nobody finished."""
 
 from __future__ import annotations
 
@@ -20,3 +20,4 @@ def do_upkeep(hub: Hub) -> None:
         expire_due(session)
     with hub.store.writing() as session:
         profiling.alert(session)
+    hub.blobs.sweep()

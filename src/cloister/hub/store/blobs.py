@@ -6,16 +6,19 @@ for good when its row is: without the wrapped key no copy of the file can be rea
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
+import shutil
+import tempfile
 import time
-from collections.abc import Collection
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
-from cloister.crypto.drafts import DRAFT_ENDING
+from cloister.crypto.drafts import DRAFT_ENDING, move_whole
 from cloister.crypto.keys import DataKey, MasterKey
 from cloister.crypto.recipe import random_bytes
 from cloister.crypto.sealed_files import SealedReader, SealedWriter
@@ -128,6 +131,11 @@ class BlobStore:
         self.master_key = master_key
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
+    @property
+    def folder(self) -> Path:
+        """Return where the files are."""
+        return self._folder
+
     def path(self, blob_id: str) -> Path:
         """Return where a blob is; ids that this store did not make have no place.
 
@@ -167,6 +175,15 @@ class BlobStore:
             raise DecryptionError
         return reader
 
+    def check_present(self, blob_id: str) -> None:
+        """Raise unless the file of a blob is here.
+
+        Raises:
+            SourceNotFoundError: if it is gone, or in another folder.
+        """
+        if not self.path(blob_id).is_file():
+            raise SourceNotFoundError("A stored file is missing.", fix="restore it from a backup.")
+
     def seal_note(self, blob: Blob, note: str) -> bytes:
         """Return a short text about a blob, sealed by its key: deleting the wrapped key deletes both."""
         return seal(note.encode(), key=self._key(blob), associated=_associated(blob.id))
@@ -200,31 +217,56 @@ class BlobStore:
         wrapped = self.master_key.rewrap(blob.wrapped_key, purpose=_PURPOSE, object_id=blob.id)
         return replace(blob, wrapped_key=wrapped)
 
-    def sweep(self, known: Collection[str], *, older_than: float = _DAY) -> int:
-        """Remove files that no row knows, such as those of killed writers, and return how many.
+    def handed_over(self, blob: Blob, key: MasterKey) -> Blob:
+        """Return a blob whose key is wrapped by another master key, for a store that has only that one."""
+        return replace(blob, wrapped_key=key.wrap(self._key(blob), purpose=_PURPOSE, object_id=blob.id))
 
-        Younger files than ``older_than`` seconds stay: their rows may be about to come.
+    @contextlib.contextmanager
+    def drafting(self) -> Iterator[BlobStore]:
+        """Yield a store in a folder of its own, which is removed with all that is in it but what was adopted."""
+        with tempfile.TemporaryDirectory(
+            dir=self._folder, prefix=".", suffix=DRAFT_ENDING, ignore_cleanup_errors=True
+        ) as place:
+            yield BlobStore(place, self.master_key)
+
+    def lend(self, blob: Blob, drafts: BlobStore) -> None:
+        """Show the file of a blob in a folder of drafts, too, without a copy of its bytes."""
+        drafts.path(blob.id).hardlink_to(self._present(blob))
+
+    def adopt(self, blob: Blob, drafts: BlobStore) -> None:
+        """Move the file of a blob here from a folder of drafts; it never takes the place of another one."""
+        move_whole(drafts._present(blob), self.path(blob.id))
+
+    def sweep(self, *, older_than: float = _DAY) -> int:
+        """Remove what nobody will finish, such as the drafts of killed writers, and return how many there were.
+
+        What changed less than ``older_than`` seconds ago stays: somebody may be writing it. Finished files stay in any
+        case: a database that does not know them may be an older copy, or the wrong one.
         """
-        keep, oldest = frozenset(known), time.time() - older_than
-        strays = [
-            path
-            for path in self._folder.iterdir()
-            if (_ID.fullmatch(path.name) or path.name.endswith(DRAFT_ENDING))
-            and path.name not in keep
-            and path.stat().st_mtime <= oldest
-        ]
+        oldest = time.time() - older_than
+        strays = [path for path in self._folder.glob(f"*{DRAFT_ENDING}") if _last_change(path) <= oldest]
         for path in strays:
-            path.unlink(missing_ok=True)
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
         return len(strays)
 
     def _key(self, blob: Blob) -> DataKey:
         return self.master_key.unwrap(blob.wrapped_key, purpose=_PURPOSE, object_id=blob.id)
 
     def _present(self, blob: Blob) -> Path:
-        path = self.path(blob.id)
-        if not path.is_file():
-            raise SourceNotFoundError("A stored file is missing.", fix="restore it from a backup.")
-        return path
+        self.check_present(blob.id)
+        return self.path(blob.id)
+
+
+def _last_change(path: Path) -> float:
+    """Return when a draft, or anything in a folder of them, was changed; another worker may remove it meanwhile."""
+    moments = [0.0]
+    for item in (path, *path.rglob("*")):
+        with contextlib.suppress(FileNotFoundError):
+            moments.append(item.stat().st_mtime)
+    return max(moments)
 
 
 def _associated(blob_id: str) -> bytes:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import create_engine, event, make_url
+from sqlalchemy import create_engine, event, make_url, text
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
@@ -36,9 +36,15 @@ class Store:
         return self._engine
 
     @contextmanager
-    def reading(self) -> Iterator[Session]:
-        """Open a transaction that sees the database and keeps nothing."""
+    def reading(self, *, snapshot: bool = False) -> Iterator[Session]:
+        """Open a transaction that sees the database and keeps nothing.
+
+        Args:
+            snapshot: whether all that is read must be of one moment; of SQLite it always is.
+        """
         with self._session(begin="BEGIN") as session:
+            if snapshot and self.dialect == "postgresql":
+                session.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
             yield session
             session.expunge_all()
             session.rollback()

@@ -11,6 +11,7 @@ from cloister.accounting.ledger.joined import create_tables
 from cloister.errors import ConflictError
 from cloister.hub.store.audit_triggers import audit_triggers
 from cloister.hub.store.database import Store
+from cloister.hub.store.models import Base, HubFolder
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -37,6 +38,8 @@ def upgrade(store: Store) -> bool:
             from alembic import command
 
             command.upgrade(configuration(connection), "head")
+        # The folder's row is about where this database lives, not about its contents: it needs no revision of its own.
+        Base.metadata.create_all(connection, tables=[Base.metadata.tables[HubFolder.__tablename__]])
         for statement in audit_triggers(store.dialect):
             connection.exec_driver_sql(statement)
         create_tables(connection.connection.driver_connection, dialect=store.dialect)

@@ -178,7 +178,7 @@ def _as_plain_text(store: BlobStore, upload: Blob, encoding: str, limits: Limits
     """Return a sealed copy of a text that is unpacked and UTF-8."""
     file = SealedFile(lambda: store.open(upload), name="upload.csv")
     with file.open("rb") as stream, store.writer(limit_bytes=_UNLIMITED) as writer:
-        for piece in plain_text(stream, file, encoding, limits):
+        for piece in plain_text(stream, file, encoding, limits, packed_bytes=upload.size):
             writer.write(piece)
     return writer.blob
 

@@ -24,6 +24,7 @@ _GZIP = b"\x1f\x8b"
 _MAGIC = b"PAR1"
 _LARGEST_FOOTER = 2**24
 _LONGEST_NAME = 256
+_TOO_LARGE = "The upload is far larger when it is unpacked than what is taken."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,8 @@ class Limits:
         columns: the most columns.
         decoded_bytes: the most bytes of all cells, or of an unpacked text.
         cell_bytes: the most bytes of one cell.
+        growth: how many times its size a packed text may have when it is unpacked.
+        always_unpacked: so many bytes are unpacked whatever the growth.
         memory: how much memory one query may use, as DuckDB spells it.
     """
 
@@ -42,6 +45,8 @@ class Limits:
     columns: int = 2_000
     decoded_bytes: int = 8 * 2**30
     cell_bytes: int = 2 * 2**20
+    growth: int = 250
+    always_unpacked: int = 64 * 2**20
     memory: str = "4GiB"
 
 
@@ -121,8 +126,7 @@ def check_size(rows: int, size: int, limits: Limits) -> None:
         )
     if size > limits.decoded_bytes:
         raise DataError(
-            "The upload is far larger when it is unpacked than what is taken.",
-            fix=f"send a table of at most {limits.decoded_bytes / 2**30:.3g} GiB in all its cells.",
+            _TOO_LARGE, fix=f"send a table of at most {limits.decoded_bytes / 2**30:.3g} GiB in all its cells."
         )
 
 
@@ -135,8 +139,17 @@ def limited(batches: Iterable[pa.RecordBatch], limits: Limits) -> Iterator[pa.Re
         yield batch
 
 
-def plain_text(stream: IO[bytes], file: InputFile, encoding: str, limits: Limits) -> Iterator[bytes]:
+def plain_text(
+    stream: IO[bytes], file: InputFile, encoding: str, limits: Limits, *, packed_bytes: int
+) -> Iterator[bytes]:
     """Give a text on as UTF-8, unpacked if it is gzip, while it is within the limits.
+
+    Args:
+        stream: the bytes.
+        file: where they come from, for errors.
+        encoding: of the text.
+        limits: how much it may be.
+        packed_bytes: how many bytes were sent.
 
     Raises:
         DataError: if it is not a whole gzip file, not of that encoding, or too large.
@@ -145,12 +158,14 @@ def plain_text(stream: IO[bytes], file: InputFile, encoding: str, limits: Limits
         raise ParameterError(
             "This encoding is not supported.", fix=f"use one of {', '.join(ENCODINGS)}, or save the file as UTF-8."
         )
-    size = 0
+    size, most = 0, max(limits.always_unpacked, limits.growth * packed_bytes)
     decoder = codecs.getincrementaldecoder(ENCODINGS[encoding])()
     pieces = _unpacked(stream, file)
     for piece in pieces:
         size += len(piece)
         check_size(0, size, limits)
+        if size > most:
+            raise _too_packed()
         yield piece if encoding == "utf-8" else _decoded(decoder, piece, file, encoding)
     if encoding != "utf-8":
         yield _decoded(decoder, b"", file, encoding, final=True)
@@ -203,6 +218,10 @@ def _footer(reader: SealedReader) -> tuple[Any, list[str]]:  # a pyarrow.parquet
         return metadata, list(metadata.schema.to_arrow_schema().names)
     except (pa.ArrowException, OSError, ValueError):
         raise _damaged() from None
+
+
+def _too_packed() -> DataError:
+    return DataError(_TOO_LARGE, fix="send it as it is, without gzip, or as Parquet.")
 
 
 def _damaged() -> DataError:

@@ -6,6 +6,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from cloister.hub.domain import actions
+from cloister.hub.domain.roles import Role
 from cloister.hub.gateway import CurrentHub, CurrentSignIn, GuardedRouter
 from cloister.hub.services.accounts import oidc_provider, own, passwords, tokens
 from cloister.hub.web import shell
@@ -27,4 +28,5 @@ def account(request: Request, hub: CurrentHub, signed_in: CurrentSignIn) -> Resp
         services=oidc_provider.providers(hub.settings),
         shortest=passwords.SHORTEST,
         most_days=tokens.MOST_DAYS,
+        keeps_factor=hub.settings.owner_second_factor and Role.DATA_OWNER in signed_in.subject.roles,
     )

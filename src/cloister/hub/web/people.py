@@ -1,4 +1,4 @@
-"""The pages of operators: people and institutions; and of data owners who confirm new ones."""
+"""The pages of operators: people and institutions; and of whoever confirms new data owners or resets of theirs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from cloister.hub.domain import actions
 from cloister.hub.domain.roles import Role
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.services.accounts import people, people_lists
+from cloister.hub.services.accounts import enrolling, people, people_lists
 from cloister.hub.web import shell
 
 router = GuardedRouter()
@@ -33,18 +33,26 @@ def list_people(request: Request, hub: CurrentHub, after: str = "") -> Response:
 
 @shell.page(router, "/people/confirmations", actions.SEE_CONFIRMATIONS, twin="/people/confirmations")
 def confirmations(request: Request, hub: CurrentHub, access: CurrentAccess) -> Response:
-    """See who waits to join the data owners of one's institution."""
+    """See who waits to join the data owners of one's institution, and whose sign-in waits to be reset."""
     with hub.store.reading() as session:
         waiting = people_lists.list_proposed(session, access.person)
-    return shell.render(request, "confirmations.html", title="New data owners", waiting=waiting)
+        resets = enrolling.list_resets(session, access.person)
+    return shell.render(request, "confirmations.html", title="What waits for you", waiting=waiting, resets=resets)
 
 
 @shell.page(router, "/people/{account_id}", actions.LIST_ACCOUNTS, twin="/people/{account_id}")
 def person(request: Request, hub: CurrentHub, account_id: str) -> Response:
     """See and change one account."""
     with hub.store.reading() as session:
-        found = people_lists.describe(people.get_account(session, account_id))
+        user = people.get_account(session, account_id)
+        found, takes_two = people_lists.describe(user), enrolling.needs_second_person(session, user)
         organisations = people_lists.list_organisations(session)
     return shell.render(
-        request, "person.html", title=found["name"], account=found, organisations=organisations, roles=list(Role)
+        request,
+        "person.html",
+        title=found["name"],
+        account=found,
+        organisations=organisations,
+        roles=list(Role),
+        needs_second_person=takes_two,
     )

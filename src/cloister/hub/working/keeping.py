@@ -10,19 +10,11 @@ from typing import Self
 from cloister.errors import HubUnavailableError
 from cloister.hub.hub import Hub
 from cloister.hub.jobs import queue
-from cloister.hub.jobs.queue import Claim, Standing
+from cloister.hub.jobs.queue import BrokenOff, Claim, Standing
 
-__all__ = ["BrokenOff", "KeptClaim"]
+__all__ = ["KeptClaim"]
 
 _BETWEEN_REPORTS = 0.2
-
-
-class BrokenOff(BaseException):  # not an Exception, so that no service takes it for a failure of its own
-    """Work must stop here: it was canceled, its claim was lost, or its worker ends."""
-
-    def __init__(self, standing: Standing | None) -> None:
-        super().__init__()
-        self.standing = standing
 
 
 class KeptClaim:

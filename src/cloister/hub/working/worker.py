@@ -16,22 +16,25 @@ import time
 from typing import Any
 
 from cloister.data.engines.duckdb import forbid_spilling
-from cloister.errors import CloisterError
+from cloister.errors import CloisterError, SourceNotFoundError
 from cloister.hub import logs
 from cloister.hub.hub import Hub, open_hub
 from cloister.hub.jobs import queue
 from cloister.hub.jobs.bell import Bell
-from cloister.hub.jobs.queue import Claim, Standing
+from cloister.hub.jobs.queue import BrokenOff, Claim, Standing
 from cloister.hub.services import running
 from cloister.hub.services.upkeep import EVERY, do_upkeep
 from cloister.hub.settings import Settings
-from cloister.hub.working.keeping import BrokenOff, KeptClaim
+from cloister.hub.store.folder_identity import is_own_folder
+from cloister.hub.working.keeping import KeptClaim
 from cloister.hub.working.tables import OpenTables
 
 __all__ = ["Worker", "main", "worker_name"]
 
 SHORTEST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
+AGAIN_SECONDS = 60.0
+"""After so long a worker looks again whether the files of some work are there."""
 
 
 class Worker:
@@ -48,6 +51,7 @@ class Worker:
         self._stopping = stopping or threading.Event()
         self._bell = Bell(hub.settings.folder)
         self._tables = OpenTables()
+        self._passed_over: dict[str, float] = {}
         self._next_upkeep = 0.0
 
     def run(self) -> None:
@@ -74,13 +78,21 @@ class Worker:
                 running.perform(self._hub, held, kept.progress, open_table=self._tables)
         except BrokenOff as reason:
             self._break_off(held, reason.standing)
+        except SourceNotFoundError:
+            self._passed_over[held.job_id] = time.monotonic() + AGAIN_SECONDS
+            logs.logger().error("a file of the work is missing", job=held.job_id)
         return True
 
     def _claimed(self) -> Claim | None:
+        moment = time.monotonic()
+        self._passed_over = {job: until for job, until in self._passed_over.items() if until > moment}
+        lease, skipped = self._hub.settings.lease_seconds, tuple(self._passed_over)
         with self._hub.store.reading() as session:
-            if not queue.is_work_waiting(session):
+            if not queue.is_work_waiting(session, lease_seconds=lease, passed_over=skipped):
                 return None
-        return running.take(self._hub, self._name)
+            if not is_own_folder(session, self._hub.settings.folder):
+                return None
+        return running.take(self._hub, self._name, passed_over=skipped)
 
     def _break_off(self, held: Claim, standing: Standing | None) -> None:
         if standing is Standing.LOST:

@@ -14,7 +14,6 @@ paid for. Rounds and sketch compose. Members, their labels and the inertia of th
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -25,7 +24,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from cloister.core import validation
 from cloister.core.random import RandomSource
-from cloister.errors import ParameterError, PrivacyParameterWarning
+from cloister.errors import ParameterError
 from cloister.learn.base import Plan, PrivateClusterer, estimators
 from cloister.learn.clustering.rounds import SPLITS, Round, nearest_centers, plan_round
 from cloister.learn.clustering.starting import Sketch, plan_sketch, spread_centers, uniform_centers
@@ -146,10 +145,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateCl
         for _ in range(settings.rounds):
             centers, sizes = settings.round.move(centers, steps, rows.weights, source)
         if not settings.round.enough(sizes).any():
-            warnings.warn(
-                "There are too few rows for this epsilon: no cluster stands out of the noise, and no center was moved.",
-                PrivacyParameterWarning,
-                stacklevel=3,
+            self._note(
+                "There are too few rows for this epsilon: no cluster stands out of the noise, and no center was moved."
             )
         self.cluster_centers_, self.cluster_sizes_ = grid.values(centers), sizes
         self.n_iter_ = settings.rounds

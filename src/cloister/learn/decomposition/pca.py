@@ -14,7 +14,6 @@ taken out afterwards.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -25,7 +24,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from cloister.core import validation
 from cloister.core.random import RandomSource
-from cloister.errors import ParameterError, PrivacyParameterWarning
+from cloister.errors import ParameterError
 from cloister.learn.base import Plan, PrivateTransformer, estimators
 from cloister.learn.decomposition.power import FirstMoments, Power, plan_first_moments, plan_power
 from cloister.learn.grid import SCALES, Grid, RowBounds, grid_of
@@ -174,7 +173,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
             mean, self.n_rows_ = moments.mean, moments.count
             values, vectors = np.linalg.eigh(moments.covariance if len(mean) else moments.products)
             values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
-            _warn_of_noise(moments.deviation, len(grid.origins), float(values[0]))
+            self._note_noise(moments.deviation, len(grid.origins), float(values[0]))
         else:
             steps = grid.steps(facts.encoding.matrix_of(rows.parts), most=settings.most)
             vectors, values, mean = self._by_power(settings, steps, rows.weights, source)
@@ -203,8 +202,17 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
         vectors, values = power.release(  # type: ignore[union-attr]  # planned
             steps, weights, source, guess=guess, mean=mean, count=count
         )
-        _warn_of_noise(power.noise.deviation / 2**12 / count, len(mean), float(values[0]))  # type: ignore[union-attr]  # planned
+        deviation = power.noise.deviation / 2**12 / count  # type: ignore[union-attr]  # planned
+        self._note_noise(deviation, len(mean), float(values[0]))
         return vectors, values, mean
+
+    def _note_noise(self, deviation: float, width: int, largest: float) -> None:
+        """Say, from what is released already, that noise alone would look like this."""
+        if 2.5 * deviation * math.sqrt(width) > largest:
+            self._note(
+                "There are too few rows for this epsilon: noise alone would show as much variance as the first "
+                "component."
+            )
 
     # What costs nothing ----------------------------------------------------------------------------------------------
 
@@ -249,16 +257,6 @@ def _with_signs(components: Floats) -> Floats:
     largest = np.abs(components).argmax(axis=1)
     signs = np.sign(components[np.arange(len(components)), largest])
     return np.asarray(components * np.where(signs == 0, 1.0, signs)[:, None])
-
-
-def _warn_of_noise(deviation: float, width: int, largest: float) -> None:
-    """Say, from what is released already, that noise alone would look like this."""
-    if 2.5 * deviation * math.sqrt(width) > largest:
-        warnings.warn(
-            "There are too few rows for this epsilon: noise alone would show as much variance as the first component.",
-            PrivacyParameterWarning,
-            stacklevel=4,
-        )
 
 
 def _outlook(deviation: float, row: RowBounds) -> Outlook:

@@ -54,7 +54,8 @@ class Design:
         if data_norm is None:
             return cls(encoding, constant, None, centered)
         norm = check_positive(data_norm, name="data_norm")
-        return cls(encoding, min(constant, round(UNIT / norm)), norm, centered)
+        # At least one step, or a large norm would take the constant column away.
+        return cls(encoding, min(constant, max(1, round(UNIT / norm))), norm, centered)
 
     @property
     def width(self) -> int:

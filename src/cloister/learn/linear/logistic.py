@@ -9,7 +9,6 @@ softmax, and the others learn each class against the rest, for an equal part of 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from scipy.special import expit, softmax
 
 from cloister.core.random import RandomSource
 from cloister.core.validation import check_choice, check_count, check_non_negative, check_positive
-from cloister.errors import DataWarning, ParameterError
+from cloister.errors import ParameterError
 from cloister.learn.base import Plan, PrivateClassifier, estimators
 from cloister.learn.linear.design import UNIT, Design
 from cloister.learn.linear.gradient import GradientPlan, learn_by_gradients, plan_gradients, signal
@@ -30,6 +29,7 @@ from cloister.learn.linear.perturbation import (
     plan_output,
     row_length,
 )
+from cloister.learn.linear.solver import STRONGEST, WEAKEST
 from cloister.learn.outlook import Outlook
 from cloister.learn.reading import Facts
 from cloister.learn.rows import Floats, Rows
@@ -62,10 +62,11 @@ class PrivateLogisticRegression(PrivateClassifier):
             root of the number of features, which is better unless numbers have a scale in common.
         regularization: the weight of half the squared norm of the weights in the sum of losses, for rows divided by
             their largest norm. By default a public rule: 0.1 in "gradient", and as large as the noise calls for in the
-            other methods.
+            other methods. At least 0.001 in these, so that no rows can keep their minimum from being found, and at
+            most 1e12.
         fit_intercept: whether there is an intercept.
         tol: how steep the objective may be at what "objective" and "output" take for its minimum; noise covers it. At
-            least 1e-6, which floating point can show for ten million rows.
+            least 1e-6, which can be shown for ten million rows, whatever they hold; at most 1.
         max_iter: the largest number of gradients, 48 by default. "objective" and "output" go on until they are there:
             whether they get there in fewer steps would depend on the rows.
         expected_rows: about how many rows there are, as far as is public; used for settings and for a warning only.
@@ -133,7 +134,14 @@ class PrivateLogisticRegression(PrivateClassifier):
         return check_count(self.expected_rows, name="expected_rows", at_least=1)
 
     def _strength(self) -> Fraction | None:
-        return None if self.regularization is None else check_non_negative(self.regularization, name="regularization")
+        if self.regularization is None:
+            return None
+        strength = check_non_negative(self.regularization, name="regularization")
+        if strength > STRONGEST:
+            raise ParameterError(
+                "regularization is so strong that no row would count.", fix="use at most 1e12, or leave it out."
+            )
+        return strength
 
     def _gradients(self, design: Design, allowance: Allowance, classes: int) -> GradientPlan:
         most = None if self.max_iter is None else check_count(self.max_iter, name="max_iter", at_least=1)
@@ -148,12 +156,18 @@ class PrivateLogisticRegression(PrivateClassifier):
                 f'max_iter is the number of gradients, and method="{method}" takes none.',
                 fix='leave max_iter out, or use method="gradient" with a delta.',
             )
-        if check_positive(self.tol, name="tol") < _FINEST:
-            raise ParameterError("tol is below what floating point can show.", fix="use tol of at least 1e-6.")
-        strength = self._strength()
-        if strength == 0:
+        tol = check_positive(self.tol, name="tol")
+        if not _FINEST <= tol <= 1:
             raise ParameterError(
-                f'regularization must be positive for method="{method}".', fix="leave it out, for the public rule."
+                "tol must be between what can be shown and the slope of one row.",
+                fix="use tol of at least 1e-6 and at most 1.",
+            )
+        strength = self._strength()
+        if strength is not None and strength < WEAKEST:
+            raise ParameterError(
+                f'regularization must be at least {float(WEAKEST)} for method="{method}": with less, some rows would '
+                "keep the minimum from being found, and whether it is found must not depend on rows.",
+                fix=f"use {float(WEAKEST)} or more, or leave it out, for the public rule.",
             )
         plan = plan_objective if method == "objective" else plan_output
         return plan(
@@ -161,7 +175,7 @@ class PrivateLogisticRegression(PrivateClassifier):
             epsilon=allowance.epsilon / parts,
             delta=allowance.delta / parts,
             strength=strength,
-            tol=check_positive(self.tol, name="tol"),
+            tol=tol,
             rows=self._rows(),
         )
 
@@ -187,17 +201,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     def _one_by_one(self, design: Design, rows: Rows, settings: Perturbation, source: RandomSource) -> Floats:
         """Return the weights of the second of two classes, or of each class against the others."""
         places = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
-        columns = []
-        for place in places:
-            weights, found = learn_perturbed(design, rows, settings, source, place=place, max_iter=_STEPS)
-            columns.append(weights)
-            if not found:
-                warnings.warn(
-                    "The minimum was not found to within tol; the model is noise around zero. What was paid stays "
-                    "paid. Use a larger tol.",
-                    DataWarning,
-                    stacklevel=4,
-                )
+        columns = [learn_perturbed(design, rows, settings, source, place=place, max_iter=_STEPS)[0] for place in places]
         return np.stack(columns, axis=1)
 
     # Predicting -------------------------------------------------------------------------------------------------------

@@ -22,24 +22,27 @@ most d / (23 sigma**2), since by Jensen's inequality the rounded law is at least
 law. (2) The solver's result is certified to have a gradient of norm at most ``tol``, rounding and (1) included, so it
 is within tol / strength of the exact minimum, for either neighbor; noise for a distance of 2 tol / strength, paid with
 a hundredth of the budget, makes it private given that minimum (approximate minima perturbation, Iyengar et al. 2019).
-In output perturbation the sensitivity is (1 + 2 tol) / strength. Should a certificate not be found, which takes tens of
-millions of rows or a ``tol`` below what floats can show, a model of zeros is given the same noise, with a warning.
+In output perturbation the sensitivity is (1 + 2 tol) / strength. That a certificate is found for up to ten million
+rows, whatever they hold, is argued in `solver`, for the strengths and ``tol`` that are not refused. Should it not be
+found, a model of zeros is given the same noise, and nothing says so: a warning would be about the rows.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.accounting.events import ApproxEvent, Event, PureEvent
 from cloister.core import exact
 from cloister.core.random import RandomSource
 from cloister.errors import ParameterError
 from cloister.learn.linear.design import UNIT, Design
-from cloister.learn.linear.solver import Objective, minimum
+from cloister.learn.linear.solver import WEAKEST, Objective, Point, digits_for, minimum
 from cloister.learn.rows import Floats, Rows
 from cloister.mechanisms.additive import RealNoise
 from cloister.mechanisms.allowance import Step
@@ -76,9 +79,9 @@ class LinearTerm:
     """the length to expect"""
     name: str
 
-    def draw(self, source: RandomSource, width: int) -> Floats:
-        """Return the coefficients."""
-        return self.sampler.draw(source, width).astype(np.float64) * float(self.step)
+    def draw(self, source: RandomSource, width: int) -> NDArray[Any]:
+        """Return the coefficients in steps."""
+        return self.sampler.draw(source, width)
 
     def rounding(self, width: int) -> float:
         """Return how far the real coefficients may be from the drawn ones."""
@@ -101,6 +104,11 @@ class Perturbation:
         if self.term is not None:
             return self.term.length
         return float(self.strength) * _length(self.output)
+
+    @property
+    def digits(self) -> int:
+        """Return how fine the points of the solver are, in binary digits."""
+        return digits_for(strength=self.strength, tol=self.tol, width=self.output.dimensions)
 
     @property
     def largest_gradient(self) -> float:
@@ -157,7 +165,7 @@ def plan_output(
     """
     if strength is None:
         one = output_noise(Fraction(1), width=design.width, epsilon=epsilon, delta=delta)
-        strength = exact.number(0.02 * math.sqrt(_length(one) * rows))
+        strength = max(exact.number(0.02 * math.sqrt(_length(one) * rows)), WEAKEST)
     strength = Fraction(exact.float_above(strength))
     noise = output_noise((1 + 2 * tol) / strength, width=design.width, epsilon=epsilon, delta=delta)
     steps = (Step("noise on the weights", noise.event),)
@@ -218,19 +226,33 @@ def learn_perturbed(
     design: Design, rows: Rows, plan: Perturbation, source: RandomSource, *, place: int, max_iter: int
 ) -> tuple[Floats, bool]:
     """Return the weights of one class against the others, for rows divided by ``UNIT``, and whether they were found."""
-    length = row_length(design)
-    term = np.zeros(design.width) if plan.term is None else plan.term.draw(source, design.width)
+    length, digits = row_length(design), plan.digits
+    term = (0,) * design.width if plan.term is None else _in_digits(plan.term, digits, design.width, source)
     objective = Objective(
         steps=design.rows(rows.features),
         length=length,
         signs=np.where(np.asarray(rows.target) == place, 1.0, -1.0),
         weights=rows.weights,
-        strength=float(plan.strength),
+        strength=plan.strength,
         term=term,
+        digits=digits,
     )
     found = minimum(objective, tol=plan.largest_gradient, max_iter=max_iter)
-    noisy = plan.output.release(np.zeros(design.width) if found is None else found, random_state=source)
-    return np.asarray(noisy.value) * (UNIT / length), found is not None
+    noisy = _noisy((0,) * design.width if found is None else found, digits, plan.output, source)
+    return noisy * (UNIT / length), found is not None
+
+
+def _in_digits(term: LinearTerm, digits: int, width: int, source: RandomSource) -> Point:
+    """Return random coefficients as the solver takes them; that moves them by far less than their own lattice did."""
+    return tuple(round(int(item) * term.step * 2**digits) for item in term.draw(source, width))
+
+
+def _noisy(found: Point, digits: int, noise: RealNoise, source: RandomSource) -> Floats:
+    """Return a point with noise: in units of its last digit, so that nothing is rounded before."""
+    unit = 2**digits
+    fine = replace(noise, sensitivity=noise.sensitivity * unit, granularity=Fraction(noise.granularity or 1) * unit)
+    noisy: Floats = np.asarray(fine.release(list(found), random_state=source).value, dtype=np.float64)
+    return np.asarray(noisy / unit)
 
 
 def row_length(design: Design) -> int:

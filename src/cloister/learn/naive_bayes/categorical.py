@@ -91,7 +91,7 @@ class PrivateCategoricalNB(PrivateNaiveBayes):
     def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
         if self.correction not in CORRECTIONS:
             raise ParameterError("There is no such correction.", fix=f"use one of {', '.join(map(repr, CORRECTIONS))}.")
-        validation.check_non_negative(self.alpha, name="alpha")
+        validation.check_between(self.alpha, name="alpha", lowest=0, highest=1e12)
         noise = _least_noise(allowance, len(facts.encoding.features))
         outlook = Outlook(
             rows=len(facts.target.classes or ()) * noise.deviation,

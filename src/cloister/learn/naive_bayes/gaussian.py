@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from cloister.core import validation
 from cloister.core.random import RandomSource
 from cloister.learn.base import Plan, estimators
 from cloister.learn.naive_bayes.base import PrivateNaiveBayes
@@ -37,7 +38,8 @@ class PrivateGaussianNB(PrivateNaiveBayes):
     """Naive Bayes with normally distributed features.
 
     Args:
-        variance_floor: the smallest variance, as a share of the square of half the range of a feature; public.
+        variance_floor: the smallest variance, as a share of the square of half the range of a feature; public, and
+            from 1e-12 to 1.
 
     Attributes:
         class_count_: the noisy number of rows of each class.
@@ -56,6 +58,7 @@ class PrivateGaussianNB(PrivateNaiveBayes):
     variance_floor: float = 1e-3
 
     def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+        validation.check_between(self.variance_floor, name="variance_floor", lowest=1e-12, highest=1)
         step, width = 2**_BITS, len(facts.encoding.names)
         noise = allowance.noise(
             Fraction(1),
@@ -84,7 +87,7 @@ class PrivateGaussianNB(PrivateNaiveBayes):
         counts = np.maximum(noisy[:, :1], 1.0)
         width = len(middle)
         means = np.clip(noisy[:, 1 : width + 1] / counts, -1.0, 1.0)
-        variances = np.clip(noisy[:, width + 1 :] / counts + 0.5 - means**2, self.variance_floor, 1.0)
+        variances = np.clip(noisy[:, width + 1 :] / counts + 0.5 - means**2, float(self.variance_floor), 1.0)
         self.class_count_ = noisy[:, 0]
         self.class_prior_ = (counts / counts.sum())[:, 0]
         self.theta_ = middle + means * half

@@ -38,6 +38,9 @@ from cloister.mechanisms.allowance import Allowance
 
 __all__ = ["PrivateMLP", "PrivateMLPRegressor"]
 
+_FARTHEST = 2.0**10
+"""The largest size of a parameter."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Settings:
@@ -115,14 +118,14 @@ class _PrivateNetwork(PrivateEstimator):
             network=network,
             schedule=schedule,
             learning_rate=choices.learning_rate,
-            clip=float(validation.check_positive(self.clip, name="clip")),
+            clip=float(validation.check_between(self.clip, name="clip", lowest=1e-6, highest=1e6)),
         )
         return Plan(steps=schedule.steps, settings=settings, outlook=schedule.outlook)
 
     def _check(self) -> None:
         validation.check_choice(self.activation, name="activation", allowed=("tanh", "relu"))
         validation.check_choice(self.solver, name="solver", allowed=("adam", "sgd"))
-        validation.check_non_negative(self.penalty, name="penalty")
+        validation.check_between(self.penalty, name="penalty", lowest=0, highest=1e6)
         for name in ("momentum", "average"):
             validation.check_probability(getattr(self, name), name=name)
 
@@ -144,7 +147,9 @@ class _PrivateNetwork(PrivateEstimator):
                 parameters, inputs[places], target[places], counts, clip=settings.clip
             )
             noisy = schedule.noise.add(exactly, source).astype(np.float64) * unit
-            parameters = rule.step(parameters, noisy + self.penalty * parameters, rate=settings.learning_rate)
+            moved = rule.step(parameters, noisy + float(self.penalty) * parameters, rate=settings.learning_rate)
+            # The network cuts weights long before; so they cannot run away to what is no number.
+            parameters = np.clip(moved, -_FARTHEST, _FARTHEST)
             average.add(parameters)
         self.parameters_, self.widths_ = average.value(), np.array(settings.network.hidden, dtype=np.int64)
 

@@ -39,7 +39,9 @@ def chosen(
         hidden=widths,
         epochs=many if epochs is None else float(validation.check_positive(epochs, name="epochs")),
         learning_rate=(
-            pace if learning_rate is None else float(validation.check_positive(learning_rate, name="learning_rate"))
+            pace
+            if learning_rate is None
+            else float(validation.check_between(learning_rate, name="learning_rate", lowest=1e-9, highest=1e6))
         ),
     )
 

@@ -69,7 +69,7 @@ class PrivateScaler(PrivateTransformer):
 
     def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
         validation.check_choice(self.method, name="method", allowed=METHODS)
-        validation.check_positive(self.limit, name="limit")
+        validation.check_between(self.limit, name="limit", lowest=1e-6, highest=1e6)
         if self.method == "public":
             return Plan(steps=())
         width = int(_is_number(facts.encoding).sum())

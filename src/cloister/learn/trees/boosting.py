@@ -23,7 +23,7 @@ from scipy.special import expit, softmax
 
 from cloister.accounting.events import RepeatedEvent
 from cloister.core.random import RandomSource
-from cloister.core.validation import check_count, check_positive
+from cloister.core.validation import check_between, check_count
 from cloister.errors import ParameterError
 from cloister.learn.base import Plan, PrivateClassifier, estimators
 from cloister.learn.binning import bins_of
@@ -40,6 +40,8 @@ __all__ = ["PrivateGradientBoosting"]
 _CLASS_SHARE = Fraction(3, 100)
 _USUAL_WIDTH = 11
 _MOST_ROUNDS = 1000
+_LEAST, _MOST = 1e-3, 1e3
+"""Between which spread and roughness make equations that floating point can solve."""
 
 
 @estimators.register("gradient_boosting")
@@ -112,8 +114,11 @@ class PrivateGradientBoosting(PrivateClassifier):
     def _prior(self, width: int) -> tuple[float, float]:
         """Return how large and how rough effects are expected to be: less so where many features share the work."""
         usual = min(1.0, (_USUAL_WIDTH / width) ** 0.5)
-        spread = usual**0.5 if self.spread is None else float(check_positive(self.spread, name="spread"))
-        rough = 3 * usual if self.roughness is None else float(check_positive(self.roughness, name="roughness"))
+        spread, rough = usual**0.5, 3 * usual
+        if self.spread is not None:
+            spread = float(check_between(self.spread, name="spread", lowest=_LEAST, highest=_MOST))
+        if self.roughness is not None:
+            rough = float(check_between(self.roughness, name="roughness", lowest=_LEAST, highest=_MOST))
         return spread, rough
 
     def _rounds(self, allowance: Allowance) -> int:

@@ -10,16 +10,22 @@ threshold of p is rounded down, so that ``p (d - 1) / (1 - p) <= exp(epsilon)``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
+from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.local import plausibility
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
+from cloister.local.estimates import Floats
 from cloister.local.frequency.support import SupportProtocol
 from cloister.local.output_space import Integer, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import lie_threshold, protocols
 
 __all__ = ["DirectEncoding", "lie_or_tell", "truth_ratio"]
@@ -77,6 +83,26 @@ class DirectEncoding(SupportProtocol):
     def support_counts(self, payload: Payload) -> NDArray[np.int64]:
         """Return how often each value was reported."""
         return np.bincount(payload["y"], minlength=len(self.domain)).astype(np.int64)
+
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report."""
+        return self._by_support(
+            payload["y"].astype(np.int64)[:, None] == np.arange(len(self.domain), dtype=np.int64)[None, :]
+        )
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return log(max(self.probabilities))
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        yield partial(plausibility.supports, self)
+
+    @property
+    def values_raised(self) -> int:
+        """Return how many values one report can raise together."""
+        return 1
 
     def _params(self) -> dict[str, Any]:
         return {"truth": str(self.truth)}

@@ -10,20 +10,29 @@ Privacy: claim epsilon-LDP. Each column has probability ``2 p / K`` or ``2 (1 - 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
+from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.local import plausibility
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
+from cloister.local.estimates import Floats
 from cloister.local.frequency.support import SupportProtocol
-from cloister.local.kernels.hadamard import order_for, support_counts, with_parities
+from cloister.local.kernels.hadamard import order_for, parities, support_counts, with_parities
 from cloister.local.output_space import Integer, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import lie_threshold, protocols
 
 __all__ = ["HadamardResponse"]
+
+_MOST_SYMBOLS = 2**20
+"""How many different reports are counted one by one."""
 
 
 @protocols.register("hadamard_response")
@@ -64,6 +73,25 @@ class HadamardResponse(SupportProtocol):
     def support_counts(self, payload: Payload) -> NDArray[np.int64]:
         """Return for each value the number of columns that agree with its row."""
         return support_counts(payload["y"].astype(np.int64), self.order, len(self.domain))
+
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report."""
+        codes = np.arange(len(self.domain), dtype=np.int64)[None, :]
+        return self._by_support(parities(payload["y"].astype(np.int64)[:, None], codes) == 0)
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return log(2 * self.probabilities[0] / self.order)
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        half = 2 * float(self.probabilities[0]) / self.order
+        low, high = np.full(self.order, 2 / self.order - half), np.full(self.order, half)
+        low[0] = half
+        yield partial(plausibility.supports, self)
+        if self.order <= _MOST_SYMBOLS:
+            yield partial(plausibility.symbols, low=low, high=high)
 
     def _params(self) -> dict[str, Any]:
         return {"order": self.order, "truth": str(self.truth)}

@@ -10,7 +10,10 @@ told by direct encoding, of ratio ``p (g - 1) / (1 - p) <= exp(epsilon)``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
+from math import log
 from typing import Any
 
 import numpy as np
@@ -19,12 +22,15 @@ from numpy.typing import NDArray
 from cloister.core import exact
 from cloister.core.validation import check_count
 from cloister.errors import ParameterError
+from cloister.local import plausibility
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
+from cloister.local.estimates import Floats
 from cloister.local.frequency.direct import lie_or_tell, truth_ratio
 from cloister.local.frequency.support import SupportProtocol
 from cloister.local.kernels.affine_hashing import hash_codes, prime_for, support_counts, support_probabilities
 from cloister.local.output_space import Integer, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import lie_threshold, protocols
 
 __all__ = ["OptimizedLocalHashing", "best_buckets", "check_buckets"]
@@ -79,6 +85,22 @@ class OptimizedLocalHashing(SupportProtocol):
         """Return for each value the number of reports whose function puts it into the told bucket."""
         a, b, y = (payload[name].astype(np.int64) for name in ("a", "b", "y"))
         return support_counts(a, b, y, domain_size=len(self.domain), prime=self.prime, buckets=self.buckets)
+
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report."""
+        a, b, y = (payload[name].astype(np.int64)[:, None] for name in ("a", "b", "y"))
+        codes = np.arange(len(self.domain), dtype=np.int64)[None, :]
+        return self._by_support(hash_codes(a, b, codes, self.prime, self.buckets) == y)
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return log(self.truth / CERTAIN) - 2 * log(self.prime)
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        yield partial(plausibility.supports, self)
+        yield partial(plausibility.functions, self)
 
     def _options(self) -> dict[str, Any]:
         return {} if self._chosen is None else {"buckets": self._chosen}

@@ -11,9 +11,10 @@ are cut at a public bound, and the collector does the thresholding: both work on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property
-from math import ceil, exp
+from functools import cached_property, partial
+from math import ceil, exp, inf, log, tanh
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,13 @@ from numpy.typing import NDArray
 from cloister.core import exact
 from cloister.core.validation import check_probability
 from cloister.errors import ParameterError
+from cloister.local import plausibility
 from cloister.local.domain import Codes
 from cloister.local.draws import Draws, source_of
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol
 from cloister.local.output_space import Integers, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import protocols
 from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
 
@@ -71,6 +74,16 @@ class _HistogramEncoding(FrequencyProtocol):
             payload["cells"][start : start + people] = np.clip(cells, -reach, reach)
         return payload
 
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report."""
+        cells = payload["cells"].astype(np.float64)
+        return np.asarray((np.abs(cells) - np.abs(cells - STEPS)) / float(self.scale), dtype=np.float64)
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return len(self.domain) * log(tanh(1 / (2 * float(self.scale))))
+
     def _params(self) -> dict[str, Any]:
         return {"steps": STEPS, "scale": exact.text(self.scale)}
 
@@ -85,6 +98,16 @@ class SummationHistogramEncoding(_HistogramEncoding):
     """
 
     name = "summation_histogram_encoding"
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        yield partial(plausibility.noise_reach, scale=float(self.scale), most=STEPS)
+
+    def poisoning_gains(self) -> tuple[float, float]:
+        """Return by how much one report can raise, and lower, an estimated count."""
+        field = self.output_space.fields[0]
+        reach = field.high / STEPS if isinstance(field, Integers) else inf
+        return reach, reach
 
     def estimate(self, reports: Any) -> FrequencyEstimate:  # whatever holds reports
         """Return how many people have each value; see `FrequencyProtocol.estimate`."""
@@ -137,6 +160,11 @@ class ThresholdHistogramEncoding(_HistogramEncoding, SupportProtocol):
         steps = np.arange(1, STEPS + 1)
         p, q = _above(steps, float(self.scale))
         return int(steps[np.argmin(q * (1 - q) / (p - q) ** 2)])
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        yield partial(plausibility.supports, self)
+        yield partial(plausibility.noise_reach, scale=float(self.scale), most=STEPS)
 
     def _options(self) -> dict[str, Any]:
         return {} if self._chosen is None else {"threshold": exact.text(self._chosen)}

@@ -11,8 +11,10 @@ ratios are never above those of the matrix.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
+from math import log
 from typing import Any
 
 import numpy as np
@@ -21,11 +23,13 @@ from cloister.core import exact
 from cloister.core.simplex import project_to_simplex
 from cloister.core.validation import check_choice, check_probability
 from cloister.errors import ParameterError, UnsafeMechanismError
+from cloister.local import plausibility
 from cloister.local.domain import Codes, Domain
 from cloister.local.draws import Draws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency.support import FrequencyProtocol
 from cloister.local.output_space import Integer, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import check_local_epsilon, protocols
 from cloister.mechanisms.transitions import (
     Matrix,
@@ -158,6 +162,32 @@ class Pram(FrequencyProtocol):
                 fix="leave epsilon out, or use a matrix with smaller ratios within its columns.",
             )
         return cost
+
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report."""
+        law = np.array([[float(entry) for entry in row] for row in self.matrix])
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(law)[:, payload["y"].astype(np.int64)].T, dtype=np.float64)
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return log(max(max(row) for row in self.matrix))
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        matrix = np.array([[float(entry) for entry in row] for row in self.matrix])
+        yield partial(plausibility.symbols, low=matrix.min(axis=0), high=matrix.max(axis=0))
+
+    def poisoning_gains(self) -> tuple[float, float]:
+        """Return by how much one report can raise, and lower, an estimated count."""
+        back = np.linalg.inv(np.array([[float(entry) for entry in row] for row in self.matrix]))
+        return float(back.max()), float(-back.min())
+
+    @property
+    def values_raised(self) -> int:
+        """Return how many values one report can raise together."""
+        return 1
 
     def _options(self) -> dict[str, Any]:
         if self._given is None:

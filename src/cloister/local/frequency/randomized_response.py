@@ -10,8 +10,10 @@ Privacy: claim epsilon-LDP, with epsilon the logarithm of the largest ratio of t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
-from math import ceil, floor
+from functools import partial
+from math import ceil, floor, log
 from typing import Any
 
 import numpy as np
@@ -20,11 +22,13 @@ from cloister.core import exact
 from cloister.core.random import Words
 from cloister.core.validation import check_probability
 from cloister.errors import ParameterError, UnsafeMechanismError
+from cloister.local import plausibility
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
-from cloister.local.estimates import FrequencyEstimate, enough
+from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency.support import FrequencyProtocol
 from cloister.local.output_space import Integer, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import lie_threshold, protocols
 from cloister.mechanisms.randomized_response import randomized_response_epsilon
 
@@ -102,6 +106,37 @@ class RandomizedResponse(FrequencyProtocol):
         share = float(check_probability(frequency, name="frequency"))
         p, q = map(float, self.probabilities)
         return (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
+
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report."""
+        p, q = map(float, self.probabilities)
+        law = np.log(np.array([[1 - q, q], [1 - p, p]]))
+        return np.asarray(law[:, payload["y"].astype(np.int64)].T, dtype=np.float64)
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        p, q = self.probabilities
+        return log(max(p, 1 - p, q, 1 - q))
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        p, q = map(float, self.probabilities)
+        yes = sorted((p, q))
+        low, high = np.array([1 - yes[1], yes[0]]), np.array([1 - yes[0], yes[1]])
+        yield partial(plausibility.symbols, low=low, high=high)
+
+    def poisoning_gains(self) -> tuple[float, float]:
+        """Return by how much one report can raise, and lower, an estimated count."""
+        p, q = map(float, self.probabilities)
+        parts = [(1 - q) / (p - q), -q / (p - q)]
+        parts += [1 - part for part in parts]
+        return max(parts), -min(parts)
+
+    @property
+    def values_raised(self) -> int:
+        """Return how many values one report can raise together."""
+        return 1
 
     def _options(self) -> dict[str, Any]:
         names = ("truth", "second")

@@ -13,10 +13,10 @@ each different value, and that a change happened may show. The cohort is drawn w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from functools import cached_property
-from math import ceil
+from functools import cached_property, partial
+from math import ceil, log
 from typing import Any
 
 import numpy as np
@@ -27,16 +27,18 @@ from cloister.core.guarantees import SEEDED_RANDOMNESS, Caveat, LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.validation import check_count, check_probability
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeMechanismError
+from cloister.local import plausibility
 from cloister.local.domain import Codes, Domain
 from cloister.local.draws import CERTAIN, Draws, SourceDraws
-from cloister.local.estimates import FrequencyEstimate, enough
-from cloister.local.frequency.rappor_decoding import CohortBits, Decoding, decode, planned_variances
+from cloister.local.estimates import Floats, FrequencyEstimate, enough
+from cloister.local.frequency.rappor_decoding import CohortBits, Decoding, bit_gains, decode, planned_variances
 from cloister.local.frequency.support import FrequencyProtocol
 from cloister.local.frequency.unary import noisy_bits
 from cloister.local.kernels.affine_hashing import prime_for
 from cloister.local.kernels.bloom_filters import bloom_filters, hash_functions
 from cloister.local.kernels.column_counts import column_counts
 from cloister.local.output_space import Bits, Integer, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import FOLLOWED, lie_threshold, protocols
 from cloister.local.reports import Report
 from cloister.mechanisms.sampling.packed_bits import packed_bernoulli
@@ -261,6 +263,48 @@ class Rappor(FrequencyProtocol):
             raise ParameterError(
                 "Some candidates cannot be told apart: they have the same bits.", fix="use more bits or cohorts."
             )
+
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report."""
+        own, other = map(float, self.probabilities)
+        bits = np.unpackbits(payload["bits"], axis=1, count=self.bits, bitorder="little")
+        gains = np.where(bits == 1, log(own / other), log((1 - own) / (1 - other)))
+        found = np.empty((len(payload), len(self.domain)))
+        for cohort in np.unique(payload["cohort"]).tolist():
+            rows = payload["cohort"] == cohort
+            found[rows] = gains[rows] @ self.filters[cohort].T
+        return found
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        own, other = self.probabilities
+        told, untold = log(max(own, 1 - own)), log(max(other, 1 - other))
+        ones = {int(count) for count in self.filters.sum(axis=2).ravel()}
+        return max(count * told + (self.bits - count) * untold for count in ones) - log(self.cohorts)
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        p, q = map(float, self.probabilities)
+        weights = self.filters.sum(axis=2)
+        cohorts = np.full(self.cohorts, 1 / self.cohorts)
+        yield partial(plausibility.shares, field="cohort", law=cohorts, name="cohorts")
+        yield partial(plausibility.bits_by_cohort, self)
+        if weights.min() == weights.max():
+            yield partial(plausibility.number_of_ones, law=plausibility.ones_law(self.bits, int(weights.max()), p, q))
+        if self.hashes == 1:
+            yield partial(plausibility.pairs, size=self.bits, p=p, q=q, neither=q * q, one=p * q)
+
+    def poisoning_gains(self) -> tuple[float, float]:
+        """Return by how much one report can raise, and lower, an estimated count."""
+        own, other = map(float, self.probabilities)
+        if_one, if_zero = (1 - other) / (own - other), -other / (own - other)
+        best = worst = 0.0
+        for gains in bit_gains(self.filters):
+            values = gains * if_one, gains * if_zero
+            best = max(best, float(np.maximum(*values).sum(axis=0).max()))
+            worst = min(worst, float(np.minimum(*values).sum(axis=0).min()))
+        return best, -worst
 
     def _options(self) -> dict[str, Any]:
         sizes = dict(zip(("bits", "cohorts"), self._sizes, strict=True))

@@ -10,7 +10,10 @@ each group, so that a set's probabilities under two values have ratio ``p (d - k
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
+from math import comb, log
 from typing import Any
 
 import numpy as np
@@ -19,11 +22,14 @@ from numpy.typing import NDArray
 from cloister.core import exact
 from cloister.core.validation import check_count
 from cloister.errors import ParameterError
+from cloister.local import plausibility
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
+from cloister.local.estimates import Floats
 from cloister.local.frequency.support import SupportProtocol
 from cloister.local.kernels.column_counts import column_counts
 from cloister.local.output_space import Bits, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import lie_threshold, protocols
 
 __all__ = ["SubsetSelection"]
@@ -93,6 +99,35 @@ class SubsetSelection(SupportProtocol):
         if check_count(size, name="size", at_least=1) >= len(self.domain):
             raise ParameterError("A set of all values tells nothing.", fix=f"use size <= {len(self.domain) - 1}.")
         return size
+
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report."""
+        bits = np.unpackbits(payload["bits"], axis=1, count=len(self.domain), bitorder="little")
+        return self._by_support(bits.astype(np.bool_))
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        p, size = self.probabilities[0], len(self.domain)
+        with_own = log(p) - log(comb(size - 1, self.size - 1))
+        without = log(1 - p) - log(comb(size - 1, self.size))
+        return max(with_own, without)
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        p, q = map(float, self.probabilities)
+        size, places = len(self.domain), self.size
+        yield partial(plausibility.supports, self)
+        if size > 2:
+            others = (size - 1) * (size - 2)
+            neither = (p * (places - 1) * (places - 2) + (1 - p) * places * (places - 1)) / others
+            one = p * (places - 1) / (size - 1)
+            yield partial(plausibility.pairs, size=size, p=p, q=q, neither=neither, one=one)
+
+    @property
+    def values_raised(self) -> int:
+        """Return how many values one report can raise together."""
+        return self.size
 
     def _options(self) -> dict[str, Any]:
         return {} if self._chosen is None else {"size": self._chosen}

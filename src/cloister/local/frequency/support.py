@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from fractions import Fraction
+from math import log
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from cloister.core.guarantees import LocalDP
 from cloister.core.validation import check_probability
 from cloister.local.domain import Codes, Domain
-from cloister.local.estimates import FrequencyEstimate, enough
+from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.output_space import Payload
 from cloister.local.protocol import Protocol
 
@@ -62,6 +63,25 @@ class FrequencyProtocol(Protocol):
     @abstractmethod
     def variance(self, frequency: object = 0) -> float:
         """Return the variance of an estimated share times the number of reports, for a value of a true share."""
+
+    @abstractmethod
+    def poisoning_gains(self) -> tuple[float, float]:
+        """Return by how much one report can raise, and lower, an estimated count."""
+
+    @abstractmethod
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report.
+
+        What does not depend on the value is left out: only differences between values matter to whoever guesses.
+
+        Raises:
+            ParameterTypeError: if a person may have several values.
+        """
+
+    @property
+    def values_raised(self) -> int:
+        """Return how many values one report can raise together."""
+        return len(self.domain)
 
     def _estimated(
         self, counts: ArrayLike, variances: ArrayLike, reports: int, guarantee: LocalDP
@@ -108,3 +128,12 @@ class SupportProtocol(FrequencyProtocol):
         share = float(check_probability(frequency, name="frequency"))
         p, q = map(float, self.probabilities)
         return (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
+
+    def poisoning_gains(self) -> tuple[float, float]:
+        """Return by how much one report can raise, and lower, an estimated count."""
+        p, q = map(float, self.probabilities)
+        return (1 - q) / (p - q), q / (p - q)
+
+    def _by_support(self, supports: NDArray[np.bool_]) -> Floats:
+        """Return the likelihoods of reports that are likelier by one ratio under each value that they support."""
+        return np.asarray(supports * log(self.likelihood_ratio), dtype=np.float64)

@@ -11,19 +11,25 @@ Privacy: claim epsilon-LDP. Two values differ in two bits, so that the worst rep
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
+from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.random import Words
+from cloister.local import plausibility
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws, SourceDraws
+from cloister.local.estimates import Floats
 from cloister.local.frequency.support import SupportProtocol
 from cloister.local.kernels.column_counts import column_counts
 from cloister.local.kernels.packed_rows import write_bits
 from cloister.local.output_space import Bits, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import lie_threshold, protocols
 from cloister.mechanisms.sampling.packed_bits import packed_bernoulli
 
@@ -83,6 +89,25 @@ class UnaryEncoding(SupportProtocol):
     def support_counts(self, payload: Payload) -> NDArray[np.int64]:
         """Return how often each bit is 1."""
         return column_counts(payload["bits"], len(self.domain))
+
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report."""
+        bits = np.unpackbits(payload["bits"], axis=1, count=len(self.domain), bitorder="little")
+        return self._by_support(bits.astype(np.bool_))
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        p, q = self.probabilities
+        return log(max(p, 1 - p)) + (len(self.domain) - 1) * log(max(q, 1 - q))
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        p, q = map(float, self.probabilities)
+        size = len(self.domain)
+        yield partial(plausibility.supports, self)
+        yield partial(plausibility.number_of_ones, law=plausibility.ones_law(size, 1, p, q))
+        yield partial(plausibility.pairs, size=size, p=p, q=q, neither=q * q, one=p * q)
 
     def _params(self) -> dict[str, Any]:
         return {"keep": str(self.keep), "flip": str(self.flip)}

@@ -11,10 +11,12 @@ report by at most ``exp(b)``; the threshold of the truth is rounded down, so tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import chain
+from math import log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,13 +24,15 @@ from numpy.typing import NDArray
 
 from cloister.core.validation import check_choice, check_count
 from cloister.errors import OutsideDomainError, ParameterError
+from cloister.local import plausibility
 from cloister.local.draws import CERTAIN, Draws, SourceDraws
-from cloister.local.estimates import FrequencyEstimate
+from cloister.local.estimates import Floats, FrequencyEstimate
 from cloister.local.frequency.support import SupportProtocol
 from cloister.local.frequency.unary import noisy_bits
 from cloister.local.kernels.column_counts import column_counts
 from cloister.local.output_space import Bits, OutputSpace, Payload
-from cloister.local.protocol import lie_threshold, protocols
+from cloister.local.plausibility import Test
+from cloister.local.protocol import lie_threshold, protocols, several_values
 from cloister.mechanisms.sampling.packed_bits import packed_bernoulli
 
 __all__ = ["SetEstimate", "UnarySet"]
@@ -142,6 +146,22 @@ class UnarySet(SupportProtocol):
             protocol=found.protocol,
             guarantee=found.guarantee,
         )
+
+    def log_likelihoods(self, payload: Payload) -> Floats:  # noqa: ARG002  # as that of all protocols
+        """Raise: a person may have picked several values, so that none of them alone has a likelihood."""
+        raise several_values()
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return len(self.domain) * log(max(self.probabilities))
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        p, q = map(float, self.probabilities)
+        fewest, most = (plausibility.ones_law(len(self.domain), own, p, q) for own in (0, self.most))
+        yield partial(plausibility.supports, self)
+        yield partial(plausibility.ones_between, fewest=fewest, most=most)
 
     def _options(self) -> dict[str, Any]:
         return {"most": self.most}

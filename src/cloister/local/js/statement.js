@@ -71,9 +71,17 @@ function sentence(what, factor) {
   return `Whatever you answer, the collector's odds about ${what} can change by at most a factor ${most}.`;
 }
 
-/** @param {number} value @returns {string} */
+/**
+ * Return a bound with three digits, rounded up: what is printed must be true. What exceeds three digits by less than one
+ * part in 10 ** 12 is left off, since stated losses are rounded up themselves.
+ * @param {number} value at least 1
+ * @returns {string}
+ */
 function threeDigits(value) {
-  const rounded = Number(value.toPrecision(3));
-  if (rounded >= 1e15) return "above a million billions";
-  return rounded >= 100 ? rounded.toLocaleString("en-US") : value.toPrecision(3);
+  if (value >= 1e15) return "above a million billions";
+  const meant = value * (1 - 1e-12);
+  const near = meant.toPrecision(3);
+  const step = 10 ** (Number(near.split("e")[1] ?? Math.floor(Math.log10(Number(near)))) - 2);
+  const rounded = Number(near) >= meant ? Number(near) : Number(near) + step;
+  return rounded >= 100 ? Number(rounded.toPrecision(3)).toLocaleString("en-US") : rounded.toPrecision(3);
 }

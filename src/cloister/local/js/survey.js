@@ -3,10 +3,13 @@
  *
  * The server is not trusted: `openSurvey` checks its page first, see `survey_page.js`, and every sentence about
  * protection is made here from the checked numbers. A submission holds one report for each answered question, a
- * one-time id and the date; nothing else leaves the device, and nothing is stored.
+ * one-time id and the date; nothing else leaves the device, and nothing is stored. Within a given `memory` the same
+ * answer to a question at a level gives the same report, however it is spelled. A memory holds answers: it must be a
+ * variable of the page and never be written to a storage, nor a seed in its place: whoever has a seed and the report that
+ * was sent can try all answers.
  */
 
-import { readBounds } from "./domain.js";
+import { isAnswer, readBounds, tagged } from "./domain.js";
 import { insist } from "./errors.js";
 import { approximate, isAtMost, readNumber } from "./exact.js";
 import { sha256 } from "./hashes.js";
@@ -67,6 +70,8 @@ import { systemWords } from "./words.js";
  * @property {string} title
  * @property {string} collector
  * @property {string} purpose
+ * @property {Readonly<{admission: string, sentence: string, day: string, key: string | null}> | null} terms on which
+ *   answers are taken, as published under the fingerprint
  * @property {string} notice what to show beside a choice of levels
  * @property {readonly Question[]} questions
  * @property {(levels?: Levels) => Total} total what all answers together can tell, at the chosen levels
@@ -76,7 +81,9 @@ import { systemWords } from "./words.js";
 /**
  * @typedef {object} Options
  * @property {string} [token] the one-time token of an invitation; its hash becomes the id
- * @property {string} [day] such as "2026-05-04"; today's in UTC if left out
+ * @property {string} [day] such as "2026-05-04"; that of the terms, else today's in UTC, if left out
+ * @property {Map<string, import("./protocol.js").Output>} [memory] outputs by question, level and answer; left out, every
+ *   call draws anew
  * @property {Words} [words] for comparisons only
  */
 
@@ -98,12 +105,15 @@ export async function openSurvey(given) {
     title,
     collector,
     purpose,
+    terms: page.terms && Object.freeze(page.terms),
     notice: LEVELS_ARE_VISIBLE,
     questions: Object.freeze(opened.map(shown)),
     total: (levels = {}) => totalOf(approximate(sumOf(chosen(opened, levels)))),
-    submission: async (answers, levels = {}, { token, day = today(), words = SYSTEM } = {}) => {
+    submission: async (answers, levels = {}, { token, day = page.terms?.day ?? today(), memory = new Map(), words = SYSTEM } = {}) => {
       insist(DAY.test(day), "The day is not a date without a time.", 'write for example "2026-05-04".');
-      const reports = reportsOf(id, opened, answers, chosen(opened, levels), words);
+      const isStated = page.terms === null || day === page.terms.day;
+      insist(isStated, "Every submission to this survey states the same day.", "leave the day out.");
+      const reports = reportsOf(id, opened, answers, chosen(opened, levels), { memory, words });
       const once = token === undefined ? newId(words) : await tokenId(token);
       return Object.freeze({ schema: "cloister.submission/1", survey: id, fingerprint, id: once, day, reports });
     },
@@ -182,10 +192,10 @@ function checkNames(questions, given) {
  * @param {readonly OpenQuestion[]} questions
  * @param {any} answers
  * @param {readonly OpenLevel[]} levels
- * @param {Words} words
+ * @param {{memory: Map<string, import("./protocol.js").Output>, words: Words}} from
  * @returns {readonly Report[]}
  */
-function reportsOf(survey, questions, answers, levels, words) {
+function reportsOf(survey, questions, answers, levels, { memory, words }) {
   checkNames(questions, answers);
   /** @type {Report[]} */
   const reports = [];
@@ -197,10 +207,19 @@ function reportsOf(survey, questions, answers, levels, words) {
     const { page } = questions[place];
     const { name: level, protocol } = levels[place];
     if (protocol === null) continue;
-    const y = protocol.randomize(reported(page, answers[page.id]), { words });
+    const value = reported(page, answers[page.id]);
+    const known = JSON.stringify([page.id, level, spelled(value)]);
+    const y = memory.get(known) ?? protocol.randomize(value, { words });
+    memory.set(known, y);
     reports.push(protocol.toReport(y, { survey, question: page.id, level }));
   }
   return Object.freeze(reports);
+}
+
+/** Return the one spelling of what is reported; picks have no order. @param {any} value @returns {string} */
+function spelled(value) {
+  if (Array.isArray(value)) return JSON.stringify(value.map(spelled).sort());
+  return isAnswer(value) ? tagged(value) : "";
 }
 
 /** @param {any} answers @param {string} name @returns {boolean} */

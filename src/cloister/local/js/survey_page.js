@@ -32,8 +32,9 @@ const MOST_FACTOR = 1e300;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const KINDS = new Set(["yes_no", "single_choice", "multiple_choice", "number", "rating"]);
 const PARTS = {
-  page: "schema survey fingerprint definition title collector purpose notice total submission questions",
+  page: "schema survey fingerprint definition title collector purpose notice total terms submission questions",
   total: "epsilon statement odds_factor beliefs",
+  terms: "admission sentence day key",
   submission: "schema survey fingerprint",
   question: "id kind text help options most bounds whole bins optional default_level levels",
   bins: "edges labels",
@@ -54,6 +55,7 @@ export async function openPage(page) {
   const fits = schema === "cloister.submission/1" && survey === page.survey && fingerprint === page.fingerprint;
   insist(fits, "The page would send a submission to another survey.", TELL);
   insist(areTexts(page.title, page.collector, page.purpose), "A text of the survey is none.", TELL);
+  if (page.terms !== null) hasParts(page.terms, "terms");
   const questions = page.questions;
   const isList = Array.isArray(questions) && questions.length > 0 && questions.length <= MOST_QUESTIONS;
   insist(isList, "The survey has no list of questions.", TELL);
@@ -160,10 +162,16 @@ async function checkDefinition(page, questions) {
   const fits =
     isSame([defined?.id, defined?.title, defined?.collector], [page.survey, page.title, page.collector]) &&
     (defined.purpose ?? "") === page.purpose &&
+    isSame(termsOf(defined.terms), termsOf(page.terms)) &&
     Array.isArray(defined.questions) &&
     defined.questions.length === questions.length &&
     questions.every((question, place) => isDefined(question, defined.questions[place], defined.levels));
   insist(fits, "The page does not ask what was published under its fingerprint.", TELL);
+}
+
+/** Return who may answer, by which key, and the day of submissions, in one order. @param {any} terms @returns {any} */
+function termsOf(terms) {
+  return terms ? [terms.admission, terms.sentence, terms.day, terms.key ?? null] : null;
 }
 
 /** @param {OpenQuestion} question @param {any} defined @param {any} common @returns {boolean} */

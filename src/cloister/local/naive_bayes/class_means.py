@@ -23,8 +23,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from numpy.typing import NDArray
 from cloister.core import exact
 from cloister.core.validation import check_count
 from cloister.errors import InternalError
+from cloister.local import plausibility, plausibility_numbers
 from cloister.local.domain import Codes, Domain
 from cloister.local.draws import Draws, SourceDraws
 from cloister.local.estimates import enough
@@ -43,6 +46,7 @@ from cloister.local.naive_bayes.binning import finite_numbers
 from cloister.local.naive_bayes.tables import Floats, JointTable
 from cloister.local.numeric.piecewise import Piecewise
 from cloister.local.output_space import Integer, Integers, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import Protocol
 from cloister.local.reports import Reports
 from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
@@ -162,6 +166,15 @@ class ClassVector(ClassMeanProtocol):
         """Return the variance of the noise, and of the entry itself."""
         return 8 / float(epsilon) ** 2 + _TYPICAL_SQUARE / classes
 
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return self.classes * math.log(math.tanh(1 / (2 * float(self.scale))))
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        yield partial(plausibility_numbers.noise, scale=float(self.scale), ends=(-self.steps, self.steps))
+
     def _params(self) -> dict[str, Any]:
         return {"steps": self.steps, "scale": exact.text(self.scale)}
 
@@ -213,6 +226,18 @@ class ClassAndValue(ClassMeanProtocol):
         other = q * (1 - q) ** 2 + (1 - q) * q**2
         return noise * (own + (classes - 1) * other) / (classes * (p - q) ** 2)
 
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return self.label.likeliest_report + self.number.likeliest_report
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        p, q = map(float, self.label.probabilities)
+        low, high = np.full(self.classes, q), np.full(self.classes, p)
+        yield partial(plausibility.symbols, low=low, high=high, field="label")
+        yield from self.number.plausibility_tests()
+
     def _params(self) -> dict[str, Any]:
         return {"label": self.label.to_dict(), "number": self.number.to_dict()}
 
@@ -261,6 +286,15 @@ class ClassAndBit(ClassMeanProtocol):
         p, q = map(float, joint.probabilities)
         support = q + (p - q) / cells
         return 2 * support * (1 - support) * cells / ((cells - 1) * (p - q) ** 2)
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return self.joint.likeliest_report
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        yield from self.joint.plausibility_tests()
 
     def _params(self) -> dict[str, Any]:
         return {"steps": self.steps, "joint": self.joint.to_dict()}

@@ -10,18 +10,23 @@ at the upper one, a 0 the rest; T0 is rounded up, so that both ratios are at mos
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from math import log
 from typing import Any
 
 import numpy as np
 
 from cloister.core.random import Words
+from cloister.local import plausibility_numbers
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.numeric.base import MeanProtocol
 from cloister.local.numeric.grid import STEPS, Floats
 from cloister.local.output_space import Integer, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import lie_threshold, protocols
 
 __all__ = ["Bit", "Duchi"]
@@ -107,6 +112,16 @@ class Duchi(MeanProtocol):
 
     def _step_variance(self, step: int) -> Fraction:
         return self.bit.variance(step)
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return log(self.bit.high / CERTAIN)
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        low, high = plausibility_numbers.bits_between(self.bit)
+        yield partial(plausibility_numbers.bits, low=low, high=high)
 
     def _params(self) -> dict[str, Any]:
         return self.bit.params()

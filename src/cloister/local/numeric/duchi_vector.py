@@ -20,19 +20,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cache, cached_property
-from math import comb
+from functools import cache, cached_property, partial
+from math import comb, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import ParameterError
+from cloister.local import plausibility_numbers
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.numeric.grid import STEPS, Floats
 from cloister.local.numeric.vectors import VectorProtocol
 from cloister.local.output_space import Bits, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import lie_threshold, protocols
 
 __all__ = ["MOST_DIMENSIONS", "DuchiVector", "subsets", "uniform_subset"]
@@ -126,6 +128,16 @@ class DuchiVector(VectorProtocol):
 
     def _step_variance(self, step: int) -> Fraction:
         return Fraction(self.steps, 2) ** 2 * (self.size**2 - (Fraction(2 * step, self.steps) - 1) ** 2)
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        near = Fraction(self.truth, CERTAIN * self.agreeing)
+        return log(max(near, Fraction(CERTAIN - self.truth, CERTAIN * self.disagreeing)))
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        yield partial(plausibility_numbers.corners, dimensions=self.dimensions, size=float(self.size))
 
     def _params(self) -> dict[str, Any]:
         return {"steps": self.steps, "truth": str(self.truth)}

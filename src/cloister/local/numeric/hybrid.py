@@ -8,13 +8,17 @@ Privacy: claim epsilon-LDP. The coin does not depend on the number, and both par
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from math import log
 from typing import Any
 
 import numpy as np
 
 from cloister.core import exact
+from cloister.local import plausibility_numbers
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.numeric.base import MeanProtocol
@@ -22,6 +26,7 @@ from cloister.local.numeric.duchi import Bit
 from cloister.local.numeric.grid import STEPS, Floats
 from cloister.local.numeric.piecewise import piecewise_window
 from cloister.local.output_space import Integer, OutputSpace, Payload, malformed
+from cloister.local.plausibility import Test
 from cloister.local.protocol import protocols
 
 __all__ = ["SWITCH", "Hybrid"]
@@ -94,6 +99,21 @@ class Hybrid(MeanProtocol):
     def _step_variance(self, step: int) -> Fraction:
         share = Fraction(self.share, CERTAIN)
         return share * self.window.variance(step) + (1 - share) * self.bit.variance(step)
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        share = Fraction(self.share, CERTAIN)
+        return log(max((1 - share) * Fraction(self.bit.high, CERTAIN), share * self.window.likeliest))
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        share, is_point = self.share / CERTAIN, 1
+        yield partial(plausibility_numbers.parts, share=share)
+        low, high = (ends * (1 - share) for ends in plausibility_numbers.bits_between(self.bit))
+        yield partial(plausibility_numbers.bits, low=low, high=high, part=0)
+        low, high = (ends * share for ends in plausibility_numbers.cells_between(self.window))
+        yield partial(plausibility_numbers.cells, count=self.window.cells, low=low, high=high, part=is_point)
 
     def _params(self) -> dict[str, Any]:
         return {"piecewise_share": str(self.share), "duchi": self.bit.params(), "piecewise": self.window.params()}

@@ -18,7 +18,9 @@ part of the protocol.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,14 +28,16 @@ from numpy.typing import NDArray
 
 from cloister.core import exact
 from cloister.errors import ParameterError
+from cloister.local import plausibility_numbers
 from cloister.local.domain import Codes
 from cloister.local.draws import Draws, source_of
 from cloister.local.numeric.base import MeanProtocol
 from cloister.local.numeric.grid import Floats
 from cloister.local.numeric.vectors import VectorProtocol
 from cloister.local.output_space import Integer, Integers, OutputSpace, Payload
+from cloister.local.plausibility import Test
 from cloister.local.protocol import protocols
-from cloister.mechanisms.laplace import laplace_standard_deviation
+from cloister.mechanisms.noise_laws import laplace_standard_deviation
 from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
 
 __all__ = ["NOISE_STEPS", "LaplaceVector", "LocalLaplace"]
@@ -58,6 +62,11 @@ class _Noise:
     def add(self, codes: Codes, draws: Draws) -> Codes:
         noise = discrete_laplace(self.scale).draw(source_of(draws), codes.size).reshape(codes.shape)
         return np.asarray(np.clip(codes + noise, self.low, self.high), dtype=np.int64)
+
+    @property
+    def likeliest(self) -> float:
+        """Return the logarithm of the probability of no noise, beside which a folded end is nothing."""
+        return math.log(math.tanh(1 / (2 * float(self.scale))))
 
     @property
     def variance(self) -> float:
@@ -101,6 +110,16 @@ class LocalLaplace(MeanProtocol):
     def _step_variance(self, step: int) -> float:  # noqa: ARG002  # the same for every number
         return self._noise.variance
 
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return self._noise.likeliest
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        ends = (0, self.grid.steps)
+        yield partial(plausibility_numbers.noise, scale=float(self.scale), ends=ends)
+
     def _params(self) -> dict[str, Any]:
         return {"steps": self.grid.steps, **self._noise.params()}
 
@@ -138,6 +157,15 @@ class LaplaceVector(VectorProtocol):
 
     def _step_variance(self, step: int) -> float:  # noqa: ARG002  # the same for every number
         return self._noise.variance
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return self.dimensions * self._noise.likeliest
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        yield partial(plausibility_numbers.noise, scale=float(self.scale), ends=(0, self.steps))
 
     def _params(self) -> dict[str, Any]:
         return {"steps": self.steps, **self._noise.params()}

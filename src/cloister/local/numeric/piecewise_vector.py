@@ -12,19 +12,23 @@ elsewhere, they collide and bias the mean.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
+from functools import partial
+from math import comb, floor, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.local import plausibility_numbers
 from cloister.local.draws import Draws
 from cloister.local.numeric.grid import STEPS, Floats
 from cloister.local.numeric.piecewise import piecewise_window
 from cloister.local.numeric.vectors import VectorProtocol
 from cloister.local.output_space import Integers, OutputSpace, Payload, malformed
+from cloister.local.plausibility import Test
 from cloister.local.protocol import protocols
 
 __all__ = ["PiecewiseVector", "distinct_places"]
@@ -115,6 +119,17 @@ class PiecewiseVector(VectorProtocol):
 
     def _step_variance(self, step: int) -> Fraction:
         return self.window.variance(step)
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return self.chosen * log(self.window.likeliest) - log(comb(self.dimensions, self.chosen))
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        share = float(self.share)
+        yield partial(plausibility_numbers.which_numbers, dimensions=self.dimensions, share=share)
+        yield partial(plausibility_numbers.cells_of_numbers, window=self.window)
 
     def _params(self) -> dict[str, Any]:
         return {"chosen": self.chosen, **self.window.params()}

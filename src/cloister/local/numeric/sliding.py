@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
+from math import log
 from typing import Any
 
+from cloister.local import plausibility_numbers
 from cloister.local.domain import Codes
 from cloister.local.draws import Draws
 from cloister.local.numeric.base import NumericProtocol
 from cloister.local.numeric.grid import STEPS, Floats
 from cloister.local.numeric.window import Window
 from cloister.local.output_space import Integer, OutputSpace, Payload
+from cloister.local.plausibility import Test
 
 __all__ = ["SlidingProtocol"]
 
@@ -49,6 +54,16 @@ class SlidingProtocol(NumericProtocol):
 
     def _step_variance(self, step: int) -> Fraction:
         return self.window.variance(step)
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return log(self.window.likeliest)
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `plausibility`."""
+        low, high = plausibility_numbers.cells_between(self.window)
+        yield partial(plausibility_numbers.cells, count=self.window.cells, low=low, high=high)
 
     def _params(self) -> dict[str, Any]:
         return self.window.params()

@@ -56,6 +56,11 @@ class Window:
         return Fraction(self.truth, CERTAIN)
 
     @property
+    def likeliest(self) -> Fraction:
+        """Return the probability of the likeliest cell."""
+        return max(self.inside / self.width, (1 - self.inside) / self.steps)
+
+    @property
     def likelihood_ratio(self) -> Fraction:
         """Return how much likelier a cell inside is than one outside."""
         return (self.inside / self.width) / ((1 - self.inside) / self.steps)

@@ -19,6 +19,7 @@ from cloister.local.survey.results import LevelResult, QuestionResult, SurveyRes
 from cloister.local.survey.simulation import Simulation, simulate
 from cloister.local.survey.statements import Statement, total_statement
 from cloister.local.survey.submissions import Submission, token_id
+from cloister.local.survey.terms import Terms
 
 __all__ = [
     "DEFAULT_LEVELS",
@@ -38,6 +39,7 @@ __all__ = [
     "Survey",
     "SurveyPlan",
     "SurveyResult",
+    "Terms",
     "example_survey",
     "plan_survey",
     "simulate",

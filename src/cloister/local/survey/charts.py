@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloister.local.estimates import MeanEstimate
+from cloister.local.survey.results import TOO_FEW, mended_of, values_of
 from cloister.local.survey.statements import counted
 from cloister.plotting import Figure, bars_with_errors, points_with_errors
 
@@ -14,20 +15,31 @@ if TYPE_CHECKING:
 __all__ = ["levels_chart", "question_chart"]
 
 
-def question_chart(result: QuestionResult, *, title: str | None = None) -> Figure:
-    """Return the shares of all answers as bars, or a mean as a dot, with 95% margins."""
+def question_chart(result: QuestionResult, *, title: str | None = None, raw: bool = False) -> Figure:
+    """Return the shares of all answers as bars, or a mean as a dot, with 95% margins.
+
+    The numbers are those of the table beside it: mended, and left out where the margin leaves nothing to say; if it
+    does so for all of them, all are drawn, and the chart says that they say nothing.
+
+    Args:
+        result: what is drawn.
+        title: the question's text by default.
+        raw: draw the unbiased estimates instead, which may be impossible, such as shares below 0.
+    """
     title = result.question.text if title is None else title
     if isinstance(result.estimate, MeanEstimate):
-        return _mean_chart(result, title)
-    margins = result.margins()
+        return _mean_chart(result, title, raw=raw)
+    margins, telling = result.margins(), result.telling()
+    shares, draws_all = (result.raw if raw else result.mended), raw or not any(telling.values())
+    shown = {name: share if draws_all or telling[name] else None for name, share in shares.items()}
     return bars_with_errors(
-        list(result.raw),
-        [100 * share for share in result.raw.values()],
-        [100 * margins[name] for name in result.raw],
+        list(shown),
+        [None if share is None else 100 * share for share in shown.values()],
+        [None if share is None else 100 * margins[name] for name, share in shown.items()],
         title=title,
         x="",
         y="percent of the people who answered",
-        subtitle=f"raw estimates from {counted(result.reports, 'report')}; lines show 95% margins",
+        subtitle=_subtitle(result, raw=raw),
     )
 
 
@@ -44,16 +56,22 @@ def levels_chart(result: QuestionResult) -> Figure:
     )
 
 
-def _mean_chart(result: QuestionResult, title: str) -> Figure:
+def _mean_chart(result: QuestionResult, title: str, *, raw: bool) -> Figure:
     """Return the mean of all levels together, and of each."""
     found = [("everybody", result.estimate)]
     found += [(f"level {level.name}", level.estimate) for level in result.levels if level.estimate is not None]
     means = [(name, estimate) for name, estimate in found if isinstance(estimate, MeanEstimate)]
     return points_with_errors(
         [name for name, _ in means],
-        [estimate.value for _, estimate in means],
+        [(values_of if raw else mended_of)(estimate)["mean"] for _, estimate in means],
         [estimate.margin() for _, estimate in means],
         title=title,
         x="estimated mean",
-        subtitle=f"raw estimates from {counted(result.reports, 'report')}; lines show 95% margins",
+        subtitle=_subtitle(result, raw=raw),
     )
+
+
+def _subtitle(result: QuestionResult, *, raw: bool) -> str:
+    kind = "raw estimates" if raw else "estimates"
+    words = "" if any(result.telling().values()) else f"; {TOO_FEW}"
+    return f"{kind} from {counted(result.reports, 'report')}; lines show 95% margins{words}"

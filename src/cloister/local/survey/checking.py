@@ -61,6 +61,11 @@ class Checker:
                 "A submission is for another survey, or for another version of this one.",
                 fix="collect each survey, exactly as it was published, by itself.",
             )
+        if self.survey.terms is not None and submission.day != self.survey.terms.day:
+            raise ForeignReportError(
+                "A submission says on which day it was made.",
+                fix="state the day of the survey's terms, as its page does.",
+            )
         found = dict(map(self._open, submission.reports))
         questions = {question for question, _ in found}
         if len(questions) < len(submission.reports):

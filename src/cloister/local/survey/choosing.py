@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from cloister.errors import ParameterError, did_you_mean
+from cloister.errors import ParameterError, a_or_an, did_you_mean
 from cloister.local.frequency.pram import Pram
 from cloister.local.frequency.randomized_response import RandomizedResponse
 from cloister.local.frequency.recommending import recommend
@@ -73,8 +73,8 @@ def _name(question: Question, epsilon: Fraction) -> str:
     allowed = _MEANS if question.is_mean else _ALLOWED.get(question.kind, _FREQUENCY)
     if question.protocol not in ("auto", *allowed):
         raise ParameterError(
-            f'Question "{question.id}": the protocol "{question.protocol[:40]}" is not for a {question.kind} question.'
-            f"{did_you_mean(question.protocol, allowed)}",
+            f'Question "{question.id}": the protocol "{question.protocol[:40]}" is not for '
+            f"{a_or_an(question.kind)} question.{did_you_mean(question.protocol, allowed)}",
             fix=f"leave protocol out, or use {', '.join(allowed)}.",
         )
     if question.protocol != "auto":

@@ -26,7 +26,7 @@ collector: Example Institute, survey@example.org
 purpose: An example. No real person is asked.
 
 # What respondents choose from, question by question. The number is epsilon: how much a report can tell about its
-# sender. With epsilon 1, the odds of any two answers change by a factor of 2.72 at most; with 0.25 by 1.28; with 4
+# sender. With epsilon 1, the odds of any two answers change by a factor of 2.72 at most; with 0.25 by 1.29; with 4
 # by 54.6. "off" means: this question is not answered. More protection needs more respondents for the same margin.
 levels: {off: null, low: 4, medium: 1, high: 0.25}
 default_level: medium

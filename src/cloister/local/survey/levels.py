@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from cloister.errors import CloisterError, ParameterError, ParameterTypeError
+from cloister.errors import CloisterError, ParameterError, ParameterTypeError, a_or_an
 from cloister.local.collection.levels import LEVELS
 from cloister.local.protocol import LARGEST_EPSILON, SMALLEST_EPSILON, check_local_epsilon
 
@@ -94,7 +94,7 @@ def check_name(name: object, *, what: str, where: str = "") -> str:
     """Return a name for machines: small letters, digits, hyphens and underscores."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ParameterError(
-            f'{where}"{str(name)[:40]}" cannot be the name of a {what}.',
+            f'{where}"{str(name)[:40]}" cannot be the name of {a_or_an(what)}.',
             fix='write up to 64 small letters, digits, hyphens and underscores, for example "age" or "spring-2026".',
         )
     return name

@@ -26,6 +26,7 @@ from cloister.local.survey.levels import DEFAULT_LEVELS, OFF, Level, check_name,
 from cloister.local.survey.questions import Question, check_text
 from cloister.local.survey.statements import Statement, total_statement
 from cloister.local.survey.submissions import Submission, check_day, new_id, token_id
+from cloister.local.survey.terms import Terms
 
 __all__ = ["Survey"]
 
@@ -44,13 +45,14 @@ class Survey:
         questions: in the order in which they are asked.
         levels: what respondents choose from where a question does not say otherwise.
         default_level: what is preselected; None for the middle level.
+        terms: on what terms answers are taken, once it is published in a hub.
 
     >>> survey = Survey(
     ...     id="demo", title="Demo", collector="Example Institute",
     ...     questions=[Question(id="married", kind="yes_no", text="Are you married?")],
     ... )
     >>> print(survey.statement("married", "high"))
-    Whatever you answer, the collector's odds about your true answer can change by at most a factor 1.28.
+    Whatever you answer, the collector's odds about your true answer can change by at most a factor 1.29.
     """
 
     schema: ClassVar[str] = "cloister.survey/1"
@@ -62,6 +64,7 @@ class Survey:
     purpose: str = ""
     levels: tuple[Level, ...] = DEFAULT_LEVELS
     default_level: str | None = None
+    terms: Terms | None = None
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -228,7 +231,7 @@ class Survey:
             answers: the true answer to each question, or its text as a form gives it; those left out are not answered.
             levels: a level for each question, one for all, or None for the preselected ones.
             token: the one-time token of an invitation; None makes a random id.
-            day: the date, without a time; None is today's in UTC.
+            day: the date, without a time; None is that of the terms, else today's in UTC.
             random_state: for tests only.
 
         Raises:
@@ -250,9 +253,19 @@ class Survey:
             survey=self.id,
             fingerprint=self.fingerprint,
             id=new_id(source) if token is None else token_id(token),
-            day=check_day(day),
+            day=self.stated_day(day),
             reports=tuple(reports),
         )
+
+    def stated_day(self, day: object = None) -> str:
+        """Return the day that a submission states: the one of the terms, where there are any, and no other."""
+        if self.terms is None:
+            return check_day(day)
+        if day is not None and check_day(day) != self.terms.day:
+            raise ParameterError(
+                "Every submission to this survey states the same day.", fix=f'leave day out, or say "{self.terms.day}".'
+            )
+        return self.terms.day
 
     def notes(self, answers: Mapping[str, Any]) -> tuple[str, ...]:
         """Return what a respondent should know before sending: which answers count as another one.

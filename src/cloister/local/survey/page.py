@@ -6,6 +6,7 @@ is used), and sends a submission. Nothing else about a respondent is needed, and
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from cloister.core import exact
@@ -39,6 +40,7 @@ def page_of(survey: Survey) -> dict[str, Any]:
         "purpose": survey.purpose,
         "notice": LEVELS_ARE_VISIBLE,
         "total": {"epsilon": exact.text(survey.total().epsilon), **survey.total().to_dict()},
+        "terms": None if survey.terms is None else asdict(survey.terms),
         "submission": {"schema": SUBMISSION, "survey": survey.id, "fingerprint": survey.fingerprint},
         "questions": [_question(survey, question) for question in survey.questions],
     }

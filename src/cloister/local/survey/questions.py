@@ -29,6 +29,7 @@ from cloister.errors import (
     ParameterError,
     ParameterTypeError,
     UnsafeMechanismError,
+    a_or_an,
     did_you_mean,
 )
 from cloister.local.frequency.randomized_response import RandomizedResponse
@@ -166,7 +167,9 @@ class Question:
             if name in _FACTS[self.kind]:
                 continue
             if getattr(self, name) not in (absent, ()):
-                raise ParameterError(f"A {self.kind} question has no {name}.", fix=f"leave {name} out.")
+                raise ParameterError(
+                    f"{a_or_an(self.kind).capitalize()} question has no {name}.", fix=f"leave {name} out."
+                )
             object.__setattr__(self, name, absent)
         if self.coins is not None and (self.levels is not None or self.default_level is not None):
             raise ParameterError("With coins, the coins are the only level.", fix="leave levels or coins out.")

@@ -43,7 +43,7 @@ _HOW_TO_READ = (
     "answered to say anything. The *wider margin* is for everybody whom they stand for, if they are a "
     "random sample of them; no margin covers that some people rather take part than others."
 )
-_CHART = "The chart shows the raw estimates with their margins; the table has them beside the mended estimates."
+_CHART = "The chart shows the mended estimates with their margins; the table has them beside the raw ones."
 _LEVELS_DIFFER = (
     "People at different levels answered differently, more than chance explains. The estimate above stays right, "
     "since it counts each level for as many people as chose it. But the choice of a level tells something about the "

@@ -138,10 +138,7 @@ class QuestionResult(Result):
     @property
     def mended(self) -> ByValue:
         """Return what is possible: shares of at least 0, adding up to 1 for a single answer; a mean within bounds."""
-        if isinstance(self.estimate, MeanEstimate):
-            low, high = self.estimate.bounds
-            return ByValue({"mean": min(max(self.estimate.value, low), high)})
-        return self.estimate.consistent().frequencies
+        return mended_of(self.estimate)
 
     def margins(self, confidence: object = 0.95) -> ByValue:
         """Return the half-widths of the intervals around `raw`, for the people who answered."""
@@ -194,11 +191,11 @@ class QuestionResult(Result):
         margins, mended, telling = self.margins(), self.mended, self.telling()
         return {name: self.parts(mended[name], margins[name])[0] if telling[name] else TOO_FEW for name in telling}
 
-    def plot(self) -> Figure:
-        """Return a chart of the estimate with its 95% margins."""
+    def plot(self, *, raw: bool = False) -> Figure:
+        """Return a chart of the mended estimate, or of the raw one, with its 95% margins."""
         from cloister.local.survey.charts import question_chart
 
-        return question_chart(self)
+        return question_chart(self, raw=raw)
 
     def _fields(self) -> dict[str, Any]:
         margins, wider, mended = self.margins(), self.wider(), self.mended
@@ -272,9 +269,9 @@ class SurveyResult(Result):
         largest = (max(level.loss for level in self.survey.levels_of(one.id).values()) for one in self.survey.questions)
         return Statement(sum(largest, Fraction(0)), several=True)
 
-    def plot(self, name: str) -> Figure:
+    def plot(self, name: str, *, raw: bool = False) -> Figure:
         """Return the chart of a question."""
-        return self[name].plot()
+        return self[name].plot(raw=raw)
 
     def report(self, path: str | Path | None = None, *, overwrite: bool = True) -> Report:
         """Return the report, and write it where a path is given: .html, .md or .json."""
@@ -398,6 +395,14 @@ def _single(protocol: Any, reports: Reports) -> MeanEstimate:  # a protocol for 
 def values_of(estimate: FrequencyEstimate | MeanEstimate) -> ByValue:
     """Return the shares of an estimate, or its mean under "mean"."""
     return ByValue({"mean": estimate.value}) if isinstance(estimate, MeanEstimate) else estimate.frequencies
+
+
+def mended_of(estimate: FrequencyEstimate | MeanEstimate) -> ByValue:
+    """Return what is possible: shares of at least 0, adding up to 1 for a single answer; a mean within bounds."""
+    if isinstance(estimate, MeanEstimate):
+        low, high = estimate.bounds
+        return ByValue({"mean": min(max(estimate.value, low), high)})
+    return estimate.consistent().frequencies
 
 
 def margins_of(estimate: FrequencyEstimate | MeanEstimate, confidence: object = 0.95) -> ByValue:

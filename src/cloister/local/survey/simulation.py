@@ -24,7 +24,7 @@ from cloister.local.survey.model import Survey
 from cloister.local.survey.planning import Mix, check_mix, read_mix
 from cloister.local.survey.pretending import draw_answers, uniform
 from cloister.local.survey.questions import Question
-from cloister.local.survey.submissions import Submission, check_day, parse
+from cloister.local.survey.submissions import Submission, parse
 
 __all__ = ["Simulation", "simulate"]
 
@@ -125,7 +125,9 @@ def simulate(
                 question.reported(_chosen(answers, people)), random_state=source
             )
             bags.append(_Bag(question=question.id, level=level, people=people, reports=made))
-    return Simulation(survey=survey, truth=truth, _ids=_ids(count, source), _day=check_day(day), _bags=tuple(bags))
+    return Simulation(
+        survey=survey, truth=truth, _ids=_ids(count, source), _day=survey.stated_day(day), _bags=tuple(bags)
+    )
 
 
 def _ids(count: int, source: RandomSource) -> tuple[str, ...]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 from cloister.core import exact
+from cloister.core.guarantees.base import factor_text
 from cloister.core.validation import check_epsilon, check_probability
 
 __all__ = [
@@ -73,16 +75,17 @@ class Statement:
         before = check_probability(prior, name="prior")
         factor = exact.exp_bounds(self.epsilon)[1]
         low, high = before / (before + factor * (1 - before)), factor * before / (factor * before + 1 - before)
-        return float(low), float(high)
+        return exact.float_below(low), exact.float_above(high)
 
     def example(self, prior: object = "0.1") -> str:
         """Return an example of what the collector may believe afterwards.
 
         >>> print(Statement(Fraction(1)).example())
-        Somebody who gave your true answer a chance of 10% before may give it between 3.9% and 23% afterwards.
+        Somebody who gave your true answer a chance of 10% before may give it between 3.9% and 24% afterwards.
         """
-        low, high = map(_percent, self.posterior(prior))
-        before = _percent(float(check_probability(prior, name="prior")))
+        least, most = self.posterior(prior)
+        low, high = _percent(least, ROUND_FLOOR), _percent(most, ROUND_CEILING)
+        before = _percent(float(check_probability(prior, name="prior")), ROUND_HALF_EVEN)
         return (
             f"Somebody who gave your true answer a chance of {before} before may give it between {low} and {high} "
             "afterwards."
@@ -109,20 +112,17 @@ def total_statement(epsilons: Iterable[Fraction]) -> Statement:
 
 
 def odds_factor(epsilon: Fraction) -> float:
-    """Return exp(epsilon), or infinity where that is beyond any number of use."""
-    return float(exact.exp_bounds(epsilon)[1]) if epsilon < 700 else math.inf
+    """Return exp(epsilon), rounded up, or infinity where that is beyond any number of use."""
+    return exact.float_above(exact.exp_bounds(epsilon)[1]) if epsilon < 700 else math.inf
 
 
 def written_factor(factor: float) -> str:
-    """Return a factor with three digits.
+    """Return a factor with three digits, rounded up, since it is a bound.
 
     >>> written_factor(1.2840), written_factor(54.598), written_factor(22026.5)
-    ('1.28', '54.6', '22,000')
+    ('1.29', '54.6', '22,100')
     """
-    if factor >= _MOST:
-        return "above a million billions"
-    rounded = float(f"{factor:.3g}")
-    return f"{rounded:,.0f}" if rounded >= 100 else f"{factor:#.3g}"
+    return "above a million billions" if factor >= _MOST else factor_text(factor)
 
 
 def counted(number: int, what: str) -> str:
@@ -143,11 +143,11 @@ def took_part(people: int) -> str:
     return f"{people:,} {'person' if people == 1 else 'people'} took part."
 
 
-def _percent(chance: float) -> str:
-    """Return a chance with two digits, and never 0% or 100% for what is not certain."""
-    percent = 100 * chance
-    if percent < 0.1:
+def _percent(chance: float, rounding: str) -> str:
+    """Return a chance with two digits, rounded as told, and never 0% or 100% for what is not certain."""
+    percent = Decimal(100 * chance)
+    if percent < Decimal("0.1"):
         return "under 0.1%" if percent else "0%"
-    if percent > 99.9:
+    if percent > Decimal("99.9"):
         return "over 99.9%" if percent < 100 else "100%"
-    return f"{percent:.3g}%" if percent > 99 else f"{percent:.2g}%"
+    return f"{Context(prec=3 if percent > 99 else 2, rounding=rounding).plus(percent):f}%"

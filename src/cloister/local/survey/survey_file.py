@@ -19,6 +19,7 @@ from cloister.data.values import text_of_number
 from cloister.errors import CloisterError, ParameterError, SchemaError, did_you_mean
 from cloister.local.survey.levels import Level, check_name, read_levels
 from cloister.local.survey.questions import Question
+from cloister.local.survey.terms import Terms
 
 if TYPE_CHECKING:
     from cloister.local.survey.model import Survey
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["VERSION"]
 
 VERSION = "cloister.survey/1"
-_TOP = ("schema", "id", "title", "collector", "purpose", "levels", "default_level", "questions")
+_TOP = ("schema", "id", "title", "collector", "purpose", "levels", "default_level", "terms", "questions")
 _NEEDED = ("id", "title", "collector", "questions")
 _QUESTION = (
     "id",
@@ -94,6 +95,8 @@ def parts_of(values: Any) -> dict[str, Any]:  # plain values
     found = {name: value for name, value in values.items() if name not in ("schema", "questions") and value is not None}
     if "levels" in found:
         found["levels"] = read_levels(found["levels"])
+    if "terms" in found:
+        found["terms"] = Terms.from_dict(found["terms"])
     return found | {"questions": tuple(_question(one, place) for place, one in enumerate(questions, start=1))}
 
 
@@ -107,6 +110,7 @@ def plain_survey(survey: Survey) -> dict[str, Any]:
             "purpose": survey.purpose,
             "levels": _levels(survey.levels),
             "default_level": survey.default_level,
+            "terms": None if survey.terms is None else survey.terms.to_dict(),
             "questions": [plain_question(question) for question in survey.questions],
         }
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cloister.accounting.failures import finish
 from cloister.core.random import RandomSource
 from cloister.core.whole_rows import Floats
 from cloister.crypto.packing import Packing
@@ -69,7 +70,11 @@ class Owner:
     def step(self, inbox: Mapping[Awaited, bytes]) -> Sequence[Outgoing]:
         """Encrypt this owner's share for the proxy."""
         key = read_key(inbox[USER, _KEY], bits=self._key_bits)
-        shares = self._plan.shares(self._rows, self._source)
+        # An owner whose rows cannot be added up takes part as one without rows, which only has its share of the noise.
+        shares = finish(
+            lambda: self._plan.shares(self._rows, self._source),
+            nothing=lambda: self._plan.shares(self._rows[:0], self._source),
+        )
         packing = Packing.for_numbers(largest=self._plan.largest, bits=key.bits)
         numbers = [*packing.pack(shares.packed), *shares.alone]
         self.is_done = True

@@ -2,12 +2,14 @@
 
 SQL is parsed and resolved as for a `PrivateTable`; this module keeps a small part of what that understands. A column is
 known, confidential or hidden. Each condition that WHERE joins with AND is on known columns or on confidential ones, so
-that it is public which rows a question could be about.
+that it is public which rows a question could be about. Confidential columns are cut at public cut points alone. What is
+refused here depends on the query and on what the owner made public, never on a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+import math
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import compress
@@ -20,6 +22,7 @@ from cloister.errors import ParameterError, UnsafeQueryError
 from cloister.queries.catalog import Catalog
 from cloister.queries.cells import check_size
 from cloister.queries.inference_control.aggregates import Measure, read_measure
+from cloister.queries.inference_control.cut_points import Cut, CutPoints
 from cloister.queries.question import Key
 from cloister.queries.sql import Compiled, compile_select
 from cloister.queries.sql.formulas import KeyColumn, NoisyColumn
@@ -68,13 +71,27 @@ class Asked:
         """Return whether confidential values decide which rows are asked about."""
         return self.confidential is not None or any(self.confidential_keys)
 
+    @property
+    def numbers(self) -> int:
+        """Return how many numbers are asked for, which is public."""
+        return math.prod(len(key.values or ()) for key in self.keys) * len(self.measures)
+
 
 class Asker:
     """Reads queries about one table."""
 
-    def __init__(self, table: Table, *, confidential: Set[str], hidden: Set[str], extremes: bool) -> None:
+    def __init__(
+        self,
+        table: Table,
+        *,
+        confidential: Set[str],
+        hidden: Set[str],
+        extremes: bool,
+        cut_points: Mapping[str, Sequence[Cut]],
+    ) -> None:
         self._table = table
         self._catalog = Catalog(private={DATA: table})
+        self._cuts = CutPoints(cut_points, table.schema, self._catalog, table=DATA)
         self._confidential, self._hidden = confidential, hidden
         self._extremes = extremes
 
@@ -96,7 +113,7 @@ class Asker:
             known=reduce(both, compress(conditions, [not flag for flag in secret]), None),
             confidential=reduce(both, compress(conditions, secret), None),
             keys=keys,
-            confidential_keys=tuple(self._is_confidential(_public(key).group, exp.column(key.name)) for key in keys),
+            confidential_keys=tuple(self._is_confidential_key(_public(key)) for key in keys),
             measures=self._measures(compiled),
             shown=_shown(compiled),
         )
@@ -120,15 +137,37 @@ class Asker:
         return compile_select(alone, self._catalog).question.rows.condition
 
     def _is_confidential(self, condition: exp.Expression | None, node: exp.Expression) -> bool:
-        """Return whether SQL over positional columns is about confidential ones; about both it is refused."""
+        """Return whether SQL over positional columns is about confidential ones, cut where that is permitted."""
+        secret = self._secret(condition, node)
+        if secret and not self._cuts.permit(condition):
+            raise self._cut_elsewhere(secret, node)
+        return bool(secret)
+
+    def _is_confidential_key(self, key: Key) -> bool:
+        node = exp.column(key.name)
+        secret = self._secret(key.group, node)
+        if secret and not self._cuts.permit_key(key):
+            raise self._cut_elsewhere(secret, node)
+        return bool(secret)
+
+    def _secret(self, condition: exp.Expression | None, node: exp.Expression) -> set[str]:
+        """Return the confidential columns that SQL is about; together with others they are refused."""
         names = self._check_usable(condition)
         secret = names & self._confidential
         if secret and names - secret:
             raise UnsafeQueryError(
                 f'{quoted(node)} mixes "{min(secret)}", which is confidential, with other columns.',
-                fix="join conditions on confidential columns with AND, each on its own: sex = 'F' AND salary > 50000.",
+                fix="join conditions on confidential columns with AND, each on its own: sex = 'F' AND salary >= 50000.",
             )
-        return bool(secret)
+        return secret
+
+    def _cut_elsewhere(self, secret: Set[str], node: exp.Expression) -> UnsafeQueryError:
+        """Return the refusal of a condition; it tells what is public about the column that comes first."""
+        name = min(secret)
+        return UnsafeQueryError(
+            f'{quoted(node)} cuts "{name}", which is confidential, elsewhere than at public cut points.',
+            fix=self._cuts.describe(name),
+        )
 
     def _check_usable(self, condition: exp.Expression | None) -> set[str]:
         """Return the columns that SQL over positional columns is about, none of which may be hidden."""

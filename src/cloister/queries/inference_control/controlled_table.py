@@ -21,6 +21,7 @@ from cloister.queries.inference_control.answers import NOT_PRIVATE, ControlledAn
 from cloister.queries.inference_control.asking import DATA, Asked, Asker
 from cloister.queries.inference_control.auditing import Audit
 from cloister.queries.inference_control.controls import Controls
+from cloister.queries.inference_control.cut_points import check_columns
 from cloister.queries.inference_control.deciding import Decider, replayed
 from cloister.queries.inference_control.groups import Groups
 from cloister.queries.inference_control.history import Answered, AnsweredSet, History, MemoryHistory
@@ -35,7 +36,7 @@ _REASONS = {
     "size": "The question is about too few rows, or about all but too few.",
     "overlap": "The question shares too many rows with one that was answered.",
     "audit": "Together with earlier answers, this one could give a single person away.",
-    "history": "So many different questions were answered that no further one is.",
+    "history": "Your organization has asked for as many numbers as it may.",
 }
 
 
@@ -137,9 +138,12 @@ class ControlledTable:
     # Deciding --------------------------------------------------------------------------------------------------------
 
     def _permitted(self, asked: Asked, groups: Groups) -> list[list[bool]]:
-        """Return which numbers may be shown, by group and measure, after they are recorded as answered."""
+        """Return which numbers may be shown, by group and measure, after all are recorded as asked."""
         with self.history.exclusive() as answered:
             self._recognize(answered)
+            answered.asked += asked.numbers
+            if answered.asked > self.controls.max_questions:
+                raise QueryRefusedError(_REASONS["history"], control="history")
             audits = self._audits_of(answered.sets)
             decider = Decider(self.controls, answered.sets, audits, rows=self._snapshot.size)
             refusals = [[decider.refusal(item) for item in group] for group in groups.candidates()]
@@ -214,7 +218,14 @@ def check_question(
 def _asker(table: Table, schema: Schema, confidential: frozenset[str], controls: Controls) -> Asker:
     """Return what reads queries; identifiers and the person cannot be asked about."""
     hidden = frozenset(schema.with_roles(Role.IDENTIFIER)) | ({schema.subject} if schema.subject else set())
-    return Asker(table, confidential=confidential, hidden=hidden, extremes=controls.extremes)
+    check_columns(controls.cut_points, schema, confidential)
+    return Asker(
+        table,
+        confidential=confidential,
+        hidden=hidden,
+        extremes=controls.extremes,
+        cut_points=controls.cut_points,
+    )
 
 
 def _schema_of(table: Table) -> Schema:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 from cloister.core import validation
 from cloister.errors import ParameterError, ParameterTypeError
+from cloister.queries.inference_control.cut_points import Cut, clean_cut_points
 from cloister.queries.inference_control.overlap import fewest_questions
 from cloister.queries.inference_control.treatment import Ranges, Rounded, Treatment, treatment_from_dict
 
 __all__ = ["Controls"]
 
-_SCHEMA = "cloister.inference_controls/1"
+_SCHEMA = "cloister.inference_controls/2"
+_EARLIER = "cloister.inference_controls/1"
 _TREATMENTS = ("counts", "sums", "means")
 _SWITCHES = ("audit", "pairs", "extremes")
 
@@ -28,7 +30,10 @@ class Controls:
         audit: whether sums are refused from which, with earlier ones, somebody's value would follow.
         pairs: whether the audit also refuses combinations of two rows, one of which may be the asker's own.
         extremes: whether MIN and MAX are answered; each is the value of one person.
-        max_sets: how many different sets are answered; after that, only those again.
+        max_questions: how many numbers an organization may ask for in all; refused and repeated ones count, and the
+            numbers of all groups of a query.
+        cut_points: for confidential columns, the public values at which conditions may cut them: numbers and dates for
+            ``<`` and ``>=``, categories for ``=``. A column without any cannot be used in conditions.
         counts: what is shown in place of exact counts.
         sums: what is shown in place of exact sums.
         means: what is shown in place of exact means, minima and maxima.
@@ -39,7 +44,8 @@ class Controls:
     audit: bool = True
     pairs: bool = True
     extremes: bool = False
-    max_sets: int = 1000
+    max_questions: int = 2000
+    cut_points: Mapping[str, Sequence[Cut]] = field(default_factory=dict, hash=False)
     counts: Treatment | None = None
     sums: Treatment | None = None
     means: Treatment | None = None
@@ -50,7 +56,8 @@ class Controls:
             set_(self, "min_size", validation.check_count(self.min_size, name="min_size", at_least=2))
         if self.max_overlap is not None:
             set_(self, "max_overlap", validation.check_count(self.max_overlap, name="max_overlap"))
-        set_(self, "max_sets", validation.check_count(self.max_sets, name="max_sets", at_least=1))
+        set_(self, "max_questions", validation.check_count(self.max_questions, name="max_questions", at_least=1))
+        set_(self, "cut_points", clean_cut_points(self.cut_points))
         for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise ParameterTypeError(f"{name} is neither True nor False.", fix=f"write {name}=True.")
@@ -74,7 +81,12 @@ class Controls:
         for item in fields(self):
             value = getattr(self, item.name)
             values[item.name] = value.to_dict() if isinstance(value, Rounded | Ranges) else value
+        values["cut_points"] = {name: list(points) for name, points in self.cut_points.items()}
         return values
+
+    def about(self, columns: Iterable[str]) -> Self:
+        """Return the controls of a table that has some of the columns, without the cut points of the others."""
+        return replace(self, cut_points={name: self.cut_points[name] for name in columns if name in self.cut_points})
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:  # what a file or a client gave
@@ -83,10 +95,12 @@ class Controls:
         Raises:
             ParameterError: if it is something else.
         """
+        given = {name: value for name, value in data.items() if name != "schema"} if isinstance(data, Mapping) else {}
+        if given and data.get("schema") == _EARLIER and "max_sets" in given:
+            given["max_questions"] = given.pop("max_sets")
         known = {item.name for item in fields(cls)}
-        if not isinstance(data, Mapping) or data.get("schema") != _SCHEMA or not set(data) <= {"schema", *known}:
+        if not given or data.get("schema") not in (_SCHEMA, _EARLIER) or not set(given) <= known:
             raise ParameterError(
                 "These are not inference controls.", fix="pass what Controls.to_dict() returned, unchanged."
             )
-        given = {name: value for name, value in data.items() if name != "schema"}
         return cls(**given | {name: treatment_from_dict(given.get(name)) for name in _TREATMENTS})

@@ -2,9 +2,10 @@
 
 A decision uses which rows a question is about, never a sum or a mean. It has two parts. The first looks only at columns
 that the asker may know: the asker could foresee it, so that its refusals tell nothing about confidential values. The
-second looks at conditions on confidential columns and at missing values. Its refusals do tell something, for example
-that too few rows meet a condition, and therefore count as answers: what was asked is recorded and audited like a sum
-that was told.
+second looks at conditions on confidential columns and at missing values. Its refusals do tell something: that too few
+rows are in a public class (see `cut_points`), or have a value. They therefore count as answers: the rows that may be
+meant are recorded and audited as if a sum over them had been told. No decision depends on where in its class a value
+is. Everything that is refused is recorded as such.
 
 There is one audit of the rows that questions may be about, for all columns together, and one for each column of the
 rows that really contribute a value. The latter begins when the two first differ: before, it would find nothing else.
@@ -19,14 +20,11 @@ import numpy as np
 
 from cloister.queries.inference_control.auditing import Audit, Mask
 from cloister.queries.inference_control.controls import Controls
-from cloister.queries.inference_control.history import ASKED, COUNTS, KNOWN, AnsweredSet
+from cloister.queries.inference_control.history import ASKED, COUNTS, KNOWN, REFUSED, AnsweredSet
 from cloister.queries.inference_control.overlap import overlap_permits
 from cloister.queries.inference_control.size import size_permits
 
 __all__ = ["Candidate", "Decider", "replayed"]
-
-_MOST_FRESH = 3
-"""An answer records the rows that may be meant, those that are, and those with a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,7 +75,7 @@ def replayed(sets: Sequence[AnsweredSet], audits: Mapping[str, Audit], *, rows: 
 
 
 class Decider:
-    """Judges the numbers of one question in order; what it permits, it remembers."""
+    """Judges the numbers of one question in order; what it permits and what it refuses, it remembers."""
 
     def __init__(
         self, controls: Controls, sets: Sequence[AnsweredSet], audits: Mapping[str, Audit], *, rows: int
@@ -96,11 +94,13 @@ class Decider:
         """Return the control that refuses a number, or None, in which case it counts as answered."""
         foreseen = self._foreseeable_refusal(candidate)
         if foreseen is not None:
+            self._record(AnsweredSet.of(candidate.known, REFUSED))
             return foreseen
         if candidate.values is not None:
             hidden = self._hidden_refusal(candidate, candidate.values)
             if hidden is not None:
                 self._record(AnsweredSet.of(candidate.known, KNOWN))
+                self._record(AnsweredSet.of(candidate.asked, REFUSED))
                 return hidden
         for item in candidate.sets():
             self._record(item)
@@ -114,8 +114,6 @@ class Decider:
                 return "size"
         if not candidate.is_confidential and not self._overlap_permits(candidate.asked):
             return "overlap"
-        if len(self.sets) + _MOST_FRESH > self._controls.max_sets and not all(map(self._has, candidate.sets())):
-            return "history"
         return None if candidate.values is None or self._audit_permits(KNOWN, candidate.known) else "audit"
 
     def _hidden_refusal(self, candidate: Candidate, values: str) -> str | None:
@@ -156,7 +154,7 @@ class Decider:
         before = self._kinds.get(item.members, frozenset())
         self._kinds[item.members] = before | item.kinds
         if KNOWN not in before | item.kinds:
-            self._apart |= item.kinds - {ASKED}
+            self._apart |= item.kinds - {ASKED, REFUSED}
         self.sets.append(item)
         if ASKED in item.kinds - before and self._controls.max_overlap is not None:
             self._asked.append(item.mask(self._rows))

@@ -1,4 +1,6 @@
-"""What an organization was answered: the sets of rows, in order, so that the next question can be judged.
+"""What an organization asked: the sets of rows, in order, so that the next question can be judged.
+
+Refused questions are there as well: what was refused, and how many numbers were asked for in all.
 
 A row is known by its position in the dataset version. Questions of all members of an organization belong in one
 history, since they can put their answers together; several organizations can do so as well, and no history sees that.
@@ -12,7 +14,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -21,12 +23,14 @@ from cloister.core import validation
 from cloister.errors import CloisterError, ParameterError
 from cloister.queries.inference_control.auditing import Mask
 
-__all__ = ["ASKED", "COUNTS", "KNOWN", "PRESENCE", "Answered", "AnsweredSet", "History", "MemoryHistory"]
+__all__ = ["ASKED", "COUNTS", "KNOWN", "PRESENCE", "REFUSED", "Answered", "AnsweredSet", "History", "MemoryHistory"]
 
-_SCHEMA = "cloister.inference_history/1"
+_SCHEMA = "cloister.inference_history/2"
+_EARLIER = "cloister.inference_history/1"
 
 ASKED = "asked"
 KNOWN = "known"
+REFUSED = "refused"
 
 COUNTS = "counts"
 PRESENCE = "presence"
@@ -38,8 +42,8 @@ class AnsweredSet:
 
     Attributes:
         members: the rows in the set, eight to a byte, without zeros at the end.
-        kinds: "asked" for a query set, "known" for the rows that a question may be about, and the names of values that
-            were told about the set.
+        kinds: "asked" for a query set that was answered, "known" for the rows that a question may be about, "refused"
+            for a set about which an answer was refused, and the names of values that were told about the set.
     """
 
     members: bytes = field(repr=False)
@@ -59,22 +63,34 @@ class AnsweredSet:
 
 @dataclass(slots=True)
 class Answered:
-    """Everything that was answered about one version of a table.
+    """Everything that was asked about one version of a table.
 
     Attributes:
         rows: how many rows the table had; None before the first question.
         fingerprint: a digest of these rows, by which the same rows in the same order are known again.
-        sets: the answered sets, oldest first.
+        sets: the answered and refused sets, oldest first.
+        asked: how many numbers were asked for: answered, refused and repeated ones.
     """
 
     rows: int | None = None
     fingerprint: str = ""
     sets: list[AnsweredSet] = field(default_factory=list)
+    asked: int = 0
+
+    def draft(self) -> Self:
+        """Return a copy that a question may change."""
+        return replace(self, sets=list(self.sets))
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; they are protected like the table."""
         sets = [{"members": _encoded(item.members), "kinds": sorted(item.kinds)} for item in self.sets]
-        return {"schema": _SCHEMA, "rows": self.rows, "fingerprint": self.fingerprint, "sets": sets}
+        return {
+            "schema": _SCHEMA,
+            "rows": self.rows,
+            "fingerprint": self.fingerprint,
+            "sets": sets,
+            "asked": self.asked,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -90,15 +106,17 @@ class Answered:
 
     @classmethod
     def _read(cls, data: Mapping[str, Any]) -> Self:
-        if data["schema"] != _SCHEMA or not isinstance(data["fingerprint"], str):
+        if data["schema"] not in (_SCHEMA, _EARLIER) or not isinstance(data["fingerprint"], str):
             raise _damaged()
         sets = list(data["sets"])
+        # An earlier history did not count; each of its sets was asked for at least once.
+        asked = len(sets) if data["schema"] == _EARLIER else validation.check_count(data["asked"], name="asked")
         if data["rows"] is None:
             if sets:
                 raise _damaged()
-            return cls()
+            return cls(asked=asked)
         rows = validation.check_count(data["rows"], name="rows")
-        return cls(rows, data["fingerprint"], [_set_from(item, rows) for item in sets])
+        return cls(rows, data["fingerprint"], [_set_from(item, rows) for item in sets], asked)
 
 
 class History(Protocol):
@@ -124,8 +142,7 @@ class MemoryHistory:
     def exclusive(self) -> Iterator[Answered]:
         """Return what was answered, to one question at a time."""
         with self._lock:
-            current = self._answered
-            draft = Answered(current.rows, current.fingerprint, list(current.sets))
+            draft = self._answered.draft()
             yield draft
             self._answered = draft
 

@@ -13,7 +13,7 @@ from cloister.core import exact
 from cloister.data.engines.base import as_date, as_timestamp
 from cloister.data.engines.predicates import number_text, quoted
 from cloister.data.profile import StorageType
-from cloister.errors import UnsafeQueryError
+from cloister.errors import UnsafeQueryError, a_or_an
 from cloister.queries.question import Aggregate, describe
 from cloister.queries.sql import refusals
 from cloister.queries.sql.aggregates import AggregateReader, is_aggregate
@@ -176,7 +176,9 @@ class OutputResolver:
         formula = self.formula(node)
         kind = self._kind(formula)
         if kind not in ("number", "null"):
-            raise UnsafeQueryError(f"{quoted(node)} is a {kind}, not a number.", fix="compute with numbers only.")
+            raise UnsafeQueryError(
+                f"{quoted(node)} is {a_or_an(kind)}, not a number.", fix="compute with numbers only."
+            )
         return formula
 
     def _kind(self, formula: Formula) -> str:

@@ -12,7 +12,6 @@ Persons with several rows and replaced rows are groups of rows, as in `allowance
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,10 +19,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cloister.accounting.failures import finish
 from cloister.accounting.paying import pay
 from cloister.core.guarantees import Guarantee
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.result import Result
+from cloister.data.table import Table
 from cloister.mechanisms.allowance import Allowance, Step
 from cloister.synth.base import PUBLIC_FACTS
 from cloister.synth.counting import CellCounts, person_rows
@@ -34,8 +35,6 @@ __all__ = ["PrivateEvaluation", "evaluate_privately"]
 
 _STEPS = 1_000
 _THIRD = Fraction(1, 3)
-_NINETY_FIVE = math.log(20)
-"""A Laplace draw is within so many scales in 95% of cases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,14 +120,18 @@ def evaluate_privately(
     guarantee = allowance.guarantee(assumptions=(PUBLIC_FACTS, *opened.assumptions))
     source = random_source(random_state)
     pay(guarantee, event, ledger=ledger, dataset=dataset, analyst=analyst, purpose="evaluate a synthetic table")
-    counts = CellCounts(person_rows(opened, domain, unit=unit, limit=max_rows_per_unit), domain)
     places = range(len(domain.names))
     ways = [list(itertools.combinations(places, many)) for many in (1, 2)]
-    exact = [int(counts.marginal((0,)).sum()), *(_steps(counts, public, marginals) for marginals in ways)]
-    noisy = [int(noise.add(np.array([value]), source)[0]) for value, noise in zip(exact, noises, strict=True)]
+
+    def measure(table: Table) -> list[int]:
+        counts = CellCounts(person_rows(table, domain, unit=unit, limit=max_rows_per_unit), domain)
+        exact = [int(counts.marginal((0,)).sum()), *(_steps(counts, public, marginals) for marginals in ways)]
+        return [int(noise.add(np.array([value]), source)[0]) for value, noise in zip(exact, noises, strict=True)]
+
+    noisy = finish(lambda: measure(opened), nothing=lambda: measure(opened.without_rows()))
     rows = max(1, noisy[0])
     shares = [min(1.0, max(0.0, value / _STEPS / rows)) for value in noisy[1:]]
-    widths = [float(noise.scale) * _NINETY_FIVE / _STEPS / rows for noise in noises[1:]]
+    widths = [noise.margin(0.95) / _STEPS / rows for noise in noises[1:]]
     return PrivateEvaluation(
         one_way=shares[0],
         two_way=shares[1] if ways[1] else None,

@@ -13,6 +13,10 @@ from functools import cached_property
 
 __all__ = ["JunctionTree", "TreeSizes", "junction_tree"]
 
+_WIDEST = 40
+"""How many columns a clique may have: an array has 64 axes at most, also where every column has one value only."""
+_TOO_WIDE = 2**62
+
 
 @dataclass(frozen=True)
 class JunctionTree:
@@ -72,10 +76,11 @@ class TreeSizes:
         self._cells: dict[int, int] = {}
 
     def cells(self, mask: int) -> int:
-        """Return the number of combinations of some columns."""
+        """Return the number of combinations of some columns, more than any limit for more columns than can be held."""
         found = self._cells.get(mask)
         if found is None:
             found = math.prod(size for column, size in enumerate(self._sizes) if mask >> column & 1)
+            found = _TOO_WIDE if mask.bit_count() > _WIDEST else found
             self._cells[mask] = found
         return found
 

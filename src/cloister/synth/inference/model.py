@@ -142,6 +142,12 @@ class MarginalModel:
 def _product(
     columns: tuple[int, ...], table: Floats, other: tuple[int, ...], message: Floats
 ) -> tuple[tuple[int, ...], Floats]:
-    union = tuple(dict.fromkeys((*columns, *other)))
-    operands: list[Any] = [table, list(columns), message, list(other), list(union)]
-    return union, np.asarray(np.einsum(*operands))
+    """Return two tables multiplied where they share columns; by broadcasting, which takes any number of columns."""
+    added = [column for column in other if column not in columns]
+    union = (*columns, *added)
+    # The message's axes in the order of the union, with an axis of length one for each column that it lacks.
+    order = sorted(range(len(other)), key=lambda axis: union.index(other[axis]))
+    turned = np.transpose(message, order)
+    sizes = {other[axis]: message.shape[axis] for axis in order}
+    placed = turned.reshape([sizes.get(column, 1) for column in union])
+    return union, table.reshape(*table.shape, *(1 for _ in added)) * placed

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from benchmarks import synthetic_population
-from cloister.anonymize.risk.population import estimate_population
-from cloister.core.random import SeededRandomSource, SystemRandomSource
+from cloister.anonymize.risk.population import PopulationRisk, estimate_population
+from cloister.core.random import SeededRandomSource
 from cloister.errors import ParameterError
 
 PEOPLE = 60_000
@@ -18,20 +18,24 @@ def people() -> np.ndarray:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2])
-def test_the_truth_is_within_a_fifth_of_the_estimate(people: np.ndarray, share: float) -> None:
-    """The estimate's standard error is below 4 % of the truth: a fifth is six of them even with some bias."""
+def test_the_truth_is_within_a_tenth_of_the_mean_estimate(people: np.ndarray, share: float) -> None:
+    """One estimate strays by 8 % of the truth when a twentieth is drawn; the samples are always the same ten."""
     truth = synthetic_population.uniqueness(people)
-    codes, counts = synthetic_population.classes(synthetic_population.sample(people, share, SystemRandomSource()))
-    found = estimate_population(counts, population=PEOPLE, codes=codes)
-    assert found.uniqueness == pytest.approx(truth, rel=0.2)
-    assert found.interval[0] < found.uniqueness < found.interval[1]
-    assert found.model == "log-linear with log-normal spread"
-    assert found.sample == round(share * PEOPLE)
+    found = [_estimated(people, share, seed) for seed in range(10)]
+    assert np.mean([one.uniqueness for one in found]) == pytest.approx(truth, rel=0.1)
+    assert all(one.interval[0] < one.uniqueness < one.interval[1] for one in found)
+    assert {one.model for one in found} == {"log-linear with log-normal spread"}
+    assert {one.sample for one in found} == {round(share * PEOPLE)}
+
+
+def _estimated(people: np.ndarray, share: float, seed: int) -> PopulationRisk:
+    codes, counts = synthetic_population.classes(synthetic_population.sample(people, share, SeededRandomSource(seed)))
+    return estimate_population(counts, population=PEOPLE, codes=codes)
 
 
 def test_counts_alone_are_enough_for_a_rough_estimate(people: np.ndarray) -> None:
     truth = synthetic_population.uniqueness(people)
-    _, counts = synthetic_population.classes(synthetic_population.sample(people, 0.2, SystemRandomSource()))
+    _, counts = synthetic_population.classes(synthetic_population.sample(people, 0.2, SeededRandomSource(5)))
     found = estimate_population(counts, population=PEOPLE)
     assert found.model in ("gamma", "log-normal")
     assert found.uniqueness == pytest.approx(truth, rel=0.4)
@@ -64,7 +68,7 @@ def _poisson(means: np.ndarray, uniform: np.ndarray) -> np.ndarray:
 
 
 def test_the_journalist_is_below_the_prosecutor(people: np.ndarray) -> None:
-    codes, counts = synthetic_population.classes(synthetic_population.sample(people, 0.1, SystemRandomSource()))
+    codes, counts = synthetic_population.classes(synthetic_population.sample(people, 0.1, SeededRandomSource(5)))
     found = estimate_population(counts, population=PEOPLE, codes=codes)
     assert found.journalist < len(counts) / counts.sum()
     sizes = dict(

@@ -3,11 +3,12 @@ import { listedWords, openSurvey, RefusedError } from "../../js/client.mjs";
 
 export default async function take({ page, tasks = [], totals = [], wrong = [] }) {
   const survey = await openSurvey(page);
+  const memory = new Map();
   const { total, submission, ...shown } = survey;
   return {
     shown,
     totals: totals.map((levels) => total(levels ?? undefined)),
-    sent: await inOrder(tasks, (task) => send(survey, task)),
+    sent: await inOrder(tasks, (task) => send(survey, task, memory)),
     refused: await inOrder(wrong, (one) => reason(() => openSurvey(one))),
   };
 }
@@ -18,11 +19,11 @@ async function inOrder(items, act) {
   return done;
 }
 
-async function send(survey, { answers, levels, options = {}, words }) {
+async function send(survey, { answers, levels, options = {}, words, remembers = false }, memory) {
   let used = 0;
   const listed = words && listedWords(words.map(BigInt));
   const counted = listed && (() => ((used += 1), listed()));
-  const given = counted ? { ...options, words: counted } : options;
+  const given = { ...options, ...(counted && { words: counted }), ...(remembers && { memory }) };
   try {
     return { submission: await survey.submission(answers, levels ?? undefined, given), used };
   } catch (error) {

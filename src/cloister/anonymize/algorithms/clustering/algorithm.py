@@ -22,6 +22,7 @@ from cloister.anonymize.algorithms.clustering.polishing import Dealt, polished
 from cloister.anonymize.algorithms.clustering.repairing import repaired
 from cloister.anonymize.algorithms.clustering.textbook import textbook_groups
 from cloister.anonymize.algorithms.dealing import deal
+from cloister.anonymize.algorithms.outliers import suppresses_outliers
 from cloister.anonymize.cells import Cells
 from cloister.anonymize.partition import Partition, whole
 from cloister.anonymize.regions import Regions, Values
@@ -36,6 +37,7 @@ _EXCHANGED = 30_000
 _FEW_ROWS = 1000
 
 
+@suppresses_outliers
 def clustering(task: Task) -> Outcome:
     """Return classes of rows that are alike.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cloister.anonymize.algorithms.base import Task
 from cloister.anonymize.algorithms.clustering.unions import first_codes, union_losses
-from cloister.anonymize.models import all_hold, classes_of
+from cloister.anonymize.models import all_hold, all_hold_together, classes_of
 from cloister.anonymize.partition import Partition
 from cloister.anonymize.regions import Regions, Values
 
@@ -29,7 +29,7 @@ def repaired(partition: Partition, task: Task, *, values: Values) -> Partition:
         return partition
     dropped = partition.without(fails)
     merged = _merged(partition, task, values, fails)
-    if dropped.suppressed > task.allowed or not dropped.size or _fails(dropped, task).any():
+    if dropped.suppressed > task.allowed or not dropped.size or not _hold_together(dropped, task):
         return merged
     losses = [Regions(partition=found, values=values).loss() for found in (merged, dropped)]
     return merged if losses[0] <= losses[1] and not _fails(merged, task).any() else dropped
@@ -37,6 +37,11 @@ def repaired(partition: Partition, task: Task, *, values: Values) -> Partition:
 
 def _fails(partition: Partition, task: Task) -> Truths:
     return ~all_hold(task.checks, classes_of(partition, values=task.values))
+
+
+def _hold_together(partition: Partition, task: Task) -> bool:
+    """Return whether the classes satisfy the models as all that is released: presence is about all of them."""
+    return bool(all_hold_together(task.checks, classes_of(partition, values=task.values)).all())
 
 
 def _merged(partition: Partition, task: Task, values: Values, fails: Truths) -> Partition:

@@ -14,6 +14,7 @@ from cloister.hub.domain.actions import DECIDE_REQUEST
 from cloister.hub.domain.policy_words import budget_words, moment_words
 from cloister.hub.domain.requests import AccessRequest, RequestState
 from cloister.hub.domain.roles import Subject
+from cloister.hub.domain.rules import smaller
 from cloister.hub.services.access import telling
 from cloister.hub.services.access.granting import bring_into_force, let_in
 from cloister.hub.services.access.stored import held, moment, put, value_of
@@ -57,32 +58,36 @@ def approve(
         request_id: the request.
         role: a role of the dataset's policy.
         until: when the access ends.
-        budget: what the person may spend of the dataset in all; None leaves it to the role.
+        budget: what the person may spend of the dataset in all; None leaves it to the role. Where the role allows
+            less, that is what is granted, kept and told.
         note: for the requester.
     """
     row = _held(session, request_id)
-    newest(session, row.dataset).role(role)
+    before = value_of(row)
+    most = newest(session, row.dataset).role(role).most_for_one(before.operations)
     check_budget(store, session, row.dataset, budget)
+    given = budget if budget is None or budget.measure != "epsilon" else smaller(budget, most)
     request = requests.approve(
-        value_of(row),
+        before,
         by=subject.user_id,
         owners={subject.user_id},
         at=moment(),
         role=role,
         until=until,
-        budget=budget,
+        budget=given,
         note=note.strip(),
     )
     put(row, request)
     telling.record(
-        session, row, DECIDE_REQUEST, by=subject, what="approval", role=role, until=until.isoformat(), **_cost(budget)
+        session, row, DECIDE_REQUEST, by=subject, what="approval", role=role, until=until.isoformat(), **_cost(given)
     )
     if request.state is not RequestState.APPROVED:
         words = f"{subject.name} has approved access to {telling.title(row)}; a second owner has to."
         telling.tell_owners(session, row, words, but=subject)
         return row
     let_in(store, session, row, request, by=subject, action=DECIDE_REQUEST)
-    spend = "" if budget is None else f", with {budget_words(budget)} in all"
+    limit = most if given is None else given
+    spend = "" if limit is None else f", with {budget_words(limit)} in all"
     telling.tell_requester(session, row, f"You have access to {telling.title(row)} until {moment_words(until)}{spend}.")
     return row
 

@@ -14,8 +14,9 @@ from cloister.hub.domain.decisions import Context, decide
 from cloister.hub.domain.members import Member
 from cloister.hub.domain.policy import Policy
 from cloister.hub.domain.policy_words import OPERATIONS
-from cloister.hub.domain.requests import AccessRequest, RequestState
+from cloister.hub.domain.requests import AccessRequest, Approval, RequestState
 from cloister.hub.domain.roles import Role, Subject
+from cloister.hub.domain.rules import smaller
 from cloister.hub.services.access.stored import value_of
 from cloister.hub.services.policies.keeping import newest
 from cloister.hub.services.policies.naming import Names
@@ -136,6 +137,7 @@ def _described(session: Session, row: models.AccessRequest, subject: Subject) ->
             **({"role": approval.role} if is_owner else {}),
             "until": approval.until.isoformat(),
             "budget": None if approval.budget is None else approval.budget.to_dict(),
+            "gives": _limit(session, row, approval, request),
             "is_in_force": request.state is RequestState.APPROVED and approval.until > datetime.now(UTC),
         },
         "ends": request.ends.isoformat(),
@@ -150,6 +152,17 @@ def _described(session: Session, row: models.AccessRequest, subject: Subject) ->
     }
 
 
+def _limit(
+    session: Session, row: models.AccessRequest, approval: Approval, request: AccessRequest
+) -> dict[str, Any] | None:
+    """Return what a person may really spend: what was granted, or less where the role now allows less."""
+    role = next((item for item in newest(session, row.dataset).roles if item.name == approval.role), None)
+    most = None if role is None else role.most_for_one(request.operations)
+    other = approval.budget is not None and approval.budget.measure != "epsilon"
+    limit = approval.budget if other else smaller(approval.budget, most)
+    return None if limit is None else limit.to_dict()
+
+
 def _person(user: User | None) -> dict[str, Any]:
     if user is None:
         return {"name": "", "display_name": "", "organisation": None}
@@ -162,7 +175,11 @@ def _outlook(session: Session, row: models.AccessRequest, request: AccessRequest
     user = session.get_one(User, row.requester_id)
     policy = newest(session, row.dataset)
     return [
-        {"role": role.name, "operations": _in_role(policy, role.name, subject_of(user), row, request)}
+        {
+            "role": role.name,
+            "operations": _in_role(policy, role.name, subject_of(user), row, request),
+            "most": None if (most := role.most_for_one(request.operations)) is None else most.to_dict(),
+        }
         for role in policy.roles
     ]
 

@@ -2,24 +2,31 @@
 
 A link also replaces a forgotten password. It leaves the second factor alone, and the operator who made a link for an
 account cannot take its second factor away as well: an account with a second factor can be taken over only by two
-operators together, and the audit log shows both.
+people together, and the audit log shows both.
+
+Whoever resets the sign-in of a data owner needs a second person, whether or not there is a second factor: a link opens
+the account, and its second factor is taken away, only after somebody else has confirmed it, and the owner is told when
+it is asked for. The first link of the first owner of an institution without data opens nothing that is worth taking,
+and needs nobody. Accounts of operators and auditors, who can be that second person, are opened by two in every case:
+otherwise an operator could make the second person himself. A hub with one operator makes others at its own machine.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from cloister.errors import ForbiddenError, NotFoundError
 from cloister.hub.domain import actions
-from cloister.hub.domain.roles import Subject
+from cloister.hub.domain.roles import Role, Subject
 from cloister.hub.hub import Hub
 from cloister.hub.services import auditing
 from cloister.hub.services.accounts import lockout, passwords, people, second_factor
-from cloister.hub.services.sessions import digest_of
+from cloister.hub.services.sessions import digest_of, subject_of
 from cloister.hub.store.models import Enrolment, Notice, User, new_id, now
 from cloister.hub.store.models.base import random_text
 
@@ -30,11 +37,12 @@ KEPT = timedelta(days=365)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A new link, shown once."""
+    """A new link, shown once; ``waits`` says that it opens nothing before a second person has confirmed it."""
 
     token: str
     account: str
     expires: datetime
+    waits: bool
 
 
 def make_link(session: Session, account_id: str, *, by: Subject | None) -> Link:
@@ -55,14 +63,35 @@ def make_link(session: Session, account_id: str, *, by: Subject | None) -> Link:
     made_by = None if by is None else by.user_id
     session.add(Enrolment(digest=digest_of(token), user_id=user.id, made_by=made_by, expires=moment + VALID))
     _log(session, user, by, change="enrolment link made")
-    return Link(token=token, account=user.name, expires=moment + VALID)
+    waits = by is not None and needs_second_person(session, user)
+    if waits:
+        _ask_second_person(session, user, asked="a link that sets your password anew")
+    return Link(token=token, account=user.name, expires=moment + VALID, waits=waits)
+
+
+def needs_second_person(session: Session, user: User) -> bool:
+    """Return whether setting or resetting the sign-in of an account takes two: it decides about data, or confirms."""
+    if people.GUARDS & {Role(name) for name in user.roles}:
+        return True
+    if Role.DATA_OWNER not in user.roles:
+        return False
+    has_data = user.organisation_id is not None and people.has_data(session, user.organisation_id)
+    return has_data or people.has_way_in(session, user)
 
 
 def find_link(session: Session, token: str, *, lock: bool = False) -> tuple[Enrolment, User]:
     """Return a link that still works and its account, or raise; used, old and invented ones are all alike."""
     found = session.get(Enrolment, digest_of(token), with_for_update=True if lock else None)
     user = None if found is None else session.get(User, found.user_id)
-    if found is None or user is None or found.used is not None or found.expires <= now() or user.is_disabled:
+    if (
+        found is None
+        or user is None
+        or found.used is not None
+        or found.expires <= now()
+        or user.is_disabled
+        # Asked when the link is used, not when it was made: the account may have become an owner's in between.
+        or (_is_unconfirmed(found) and needs_second_person(session, user))
+    ):
         raise NotFoundError("This link does not work, or not any more.", fix="ask the hub's operator for a new one.")
     return found, user
 
@@ -82,7 +111,7 @@ def enrol(hub: Hub, token: str, password: str) -> str:
         lockout.forgive(session, lockout.counter_for(session, user.name, user_id=user.id, browser=None))
         if had_password:
             text = "Your password was set anew by a link that an operator made. If that was not you, tell an auditor."
-            session.add(Notice(id=new_id("ntc"), user_id=user.id, text=text, link="/account"))
+            _tell(session, user, text)
         auditing.append(session, actions.ENROL, by=user.id, target=f"account:{user.id}", replaced=had_password)
     return name
 
@@ -98,11 +127,114 @@ def reset_factor(session: Session, account_id: str, *, by: Subject) -> None:
             "You made a link for this account, so its second factor can only be taken away by somebody else.",
             fix="ask another operator.",
         )
+    if needs_second_person(session, user):
+        user.factor_reset_asked_by = by.user_id
+        _ask_second_person(session, user, asked="the removal of your second factor")
+        _log(session, user, by, change="removal of second factor asked for")
+        return
+    _take_factor_away(session, user, by=by)
+
+
+def list_resets(session: Session, subject: Subject) -> list[dict[str, Any]]:
+    """Return the accounts whose sign-in somebody may let be set or reset as a second person, and what was asked for."""
+    waiting = session.scalars(
+        select(Enrolment).where(
+            Enrolment.used.is_(None),
+            Enrolment.expires > now(),
+            Enrolment.made_by.is_not(None),
+            Enrolment.confirmed_by.is_(None),
+        )
+    )
+    accounts = {link.user_id for link in waiting}
+    accounts |= set(session.scalars(select(User.id).where(User.factor_reset_asked_by.is_not(None))))
+    found = [session.get_one(User, account_id) for account_id in accounts]
+    return [
+        {
+            "id": user.id,
+            "name": user.name,
+            "display_name": user.display_name,
+            "link": _waiting_link(session, user) is not None,
+            "second_factor": user.factor_reset_asked_by is not None,
+        }
+        for user in sorted(found, key=lambda user: user.name)
+        if needs_second_person(session, user) and _may_confirm_reset(session, user, subject)
+    ]
+
+
+def confirm_reset(session: Session, account_id: str, *, by: Subject) -> None:
+    """Let a link or the removal of a second factor take place, as a second person who knows that its holder wants it.
+
+    Raises:
+        NotFoundError: if nothing waits, or nothing that is for this person to see.
+        ForbiddenError: if somebody confirms what they asked for themselves, or what is about themselves.
+    """
+    user = session.get(User, account_id)
+    link = None if user is None else _waiting_link(session, user)
+    if user is not None and by.user_id in _askers(user, link):
+        raise ForbiddenError(
+            "This takes a second person: another operator, an auditor, or another data owner of the institution.",
+            fix="ask one of them.",
+        )
+    waits = user is not None and (link is not None or user.factor_reset_asked_by is not None)
+    if user is None or not waits or not needs_second_person(session, user) or not _may_confirm_reset(session, user, by):
+        raise NotFoundError("Nothing waits to be confirmed for this account.", fix="look at the list again.")
+    if link is not None:
+        link.confirmed_by = by.user_id
+    if user.factor_reset_asked_by is not None:
+        _take_factor_away(session, user, by=by)
+    _tell(
+        session,
+        user,
+        "A second person confirmed the reset of your sign-in. If you did not ask for it, tell an auditor.",
+    )
+    auditing.append(session, actions.CONFIRM_RESET, by=by, target=f"account:{user.id}", change="reset confirmed")
+
+
+def _take_factor_away(session: Session, user: User, *, by: Subject) -> None:
     second_factor.remove(session, user)
-    user.factor_reset_by = by.user_id
-    text = "An operator took your second factor away. If you did not ask for that, tell an auditor."
-    session.add(Notice(id=new_id("ntc"), user_id=user.id, text=text, link="/account"))
+    user.factor_reset_by = user.factor_reset_asked_by or by.user_id
+    user.factor_reset_asked_by = None
+    _tell(session, user, "An operator took your second factor away. If you did not ask for that, tell an auditor.")
     _log(session, user, by, change="second factor taken away")
+
+
+def _is_unconfirmed(link: Enrolment) -> bool:
+    return link.made_by is not None and link.confirmed_by is None
+
+
+def _waiting_link(session: Session, user: User) -> Enrolment | None:
+    links = session.scalars(select(Enrolment).where(Enrolment.user_id == user.id, Enrolment.used.is_(None)))
+    return next((link for link in links if _is_unconfirmed(link) and link.expires > now()), None)
+
+
+def _askers(user: User, link: Enrolment | None) -> set[str | None]:
+    """Return who cannot be the second person: whoever asked, and whom it is about."""
+    return {user.id, user.factor_reset_asked_by, None if link is None else link.made_by}
+
+
+def _may_confirm_reset(session: Session, user: User, subject: Subject) -> bool:
+    if subject.user_id in _askers(user, _waiting_link(session, user)):
+        return False
+    if people.GUARDS & subject.roles:
+        return True
+    # Fellow owners speak for owners of their institution's data only: any operator can make owners of an empty one.
+    if people.GUARDS & {Role(name) for name in user.roles} or user.organisation_id is None:
+        return False
+    fellows = people.owners_of(session, user.organisation_id)
+    return people.has_data(session, user.organisation_id) and any(one.id == subject.user_id for one in fellows)
+
+
+def _ask_second_person(session: Session, user: User, *, asked: str) -> None:
+    """Tell the holder, and everybody who can confirm it."""
+    _tell(session, user, f"An operator asked for {asked}. If you did not ask for that, tell an auditor.")
+    for other in session.scalars(select(User).where(User.is_disabled.is_(False))):
+        if _may_confirm_reset(session, user, subject_of(other)):
+            text = f"An operator asks to reset the sign-in of {user.name}. Confirm it only if {user.name} told you so."
+            session.add(Notice(id=new_id("ntc"), user_id=other.id, text=text, link="/people/confirmations"))
+
+
+def _tell(session: Session, user: User, text: str) -> None:
+    session.add(Notice(id=new_id("ntc"), user_id=user.id, text=text, link="/account"))
 
 
 def _log(session: Session, user: User, by: Subject | None, *, change: str) -> None:

@@ -18,7 +18,8 @@ from sqlalchemy.orm import Session
 from cloister.errors import TooManyRequestsError
 from cloister.hub.domain.names import folded
 from cloister.hub.services.sessions import digest_of
-from cloister.hub.store.models import KnownBrowser, SignInTries, now
+from cloister.hub.store.database import Store
+from cloister.hub.store.models import KnownBrowser, SignInTries, User, now
 from cloister.hub.store.models.base import random_text
 
 FREE_TRIES = 5
@@ -34,6 +35,14 @@ class Counter:
     key: str
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whose a browser is: the account and its name, folded."""
+
+    user_id: str
+    folded: str
+
+
 def wait_after(failures: int) -> timedelta:
     """Return how long the next try has to wait: 2 seconds after five failures, doubling to a quarter hour."""
     if failures < FREE_TRIES:
@@ -47,6 +56,15 @@ def counter_for(session: Session, name: str, *, user_id: str | None, browser: st
     if known is not None and known.user_id == user_id and known.expires > now():
         return Counter(f"browser:{known.digest}")
     return Counter("name:" + hashlib.sha256(folded(name)[:200].encode("utf-8", "surrogatepass")).hexdigest())
+
+
+def holder_of(store: Store, browser: str) -> Holder | None:
+    """Return who has signed in with a browser before, or None for a browser that was never here."""
+    with store.reading() as session:
+        known = session.get(KnownBrowser, digest_of(browser))
+        if known is None or known.expires <= now():
+            return None
+        return Holder(known.user_id, session.get_one(User, known.user_id).folded)
 
 
 def own_counter(user_id: str) -> Counter:
@@ -102,5 +120,7 @@ def _later(moment: datetime, wait: timedelta) -> datetime | None:
 def _too_early(left: timedelta) -> TooManyRequestsError:
     seconds = max(1, round(left.total_seconds()))
     return TooManyRequestsError(
-        "There were too many tries with this name.", fix=f"wait {seconds} seconds, then try again."
+        "There were too many tries with this name.",
+        fix=f"wait {seconds} seconds, then try again.",
+        wait_seconds=seconds,
     )

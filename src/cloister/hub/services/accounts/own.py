@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from cloister.errors import ConflictError, ForbiddenError, NotFoundError
 from cloister.hub.domain import actions
-from cloister.hub.domain.roles import Subject
+from cloister.hub.domain.roles import Role, Subject
 from cloister.hub.hub import Hub
 from cloister.hub.services import auditing
 from cloister.hub.services.accounts import lockout, passwords, second_factor, tokens
@@ -130,6 +130,10 @@ def remove_factor(hub: Hub, subject: Subject, *, password: str, code: str) -> No
         user = session.get_one(User, subject.user_id)
         if not second_factor.is_on(user):
             raise ConflictError("Your account has no second factor.", fix="there is nothing to remove.")
+        if hub.settings.owner_second_factor and Role.DATA_OWNER in subject.roles:
+            raise ForbiddenError(
+                "Data owners of this hub keep a second factor.", fix="set up a new authenticator; it replaces this one."
+            )
         _use_code(session, hub, user, code)
         second_factor.remove(session, user)
         lockout.forgive(session, lockout.own_counter(subject.user_id))

@@ -1,26 +1,43 @@
 """Passwords: what makes one good enough, and how it is kept (argon2id, RFC 9106).
 
 Verification always does the same work: an unknown name, or an account without a password, is checked against a hash
-that nothing fits. A few verifications run at a time, so that many sign-ins together do not take all memory.
+that nothing fits.
+
+A few hashes are made at a time, in threads of their own, and nobody waits for a free one: whoever comes when all are
+taken is told to come back. So many sign-ins together take neither all
+memory nor the threads that answer everybody else.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import os
+import sys
 import threading
 import unicodedata
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from argon2 import PasswordHasher, Type
 from argon2.exceptions import Argon2Error, InvalidHashError
 
-from cloister.errors import ParameterError
+from cloister.errors import HubUnavailableError, ParameterError
+
+Made = TypeVar("Made")
 
 SHORTEST = 12
 LONGEST = 256
 FEWEST_LETTERS = 5
 LEAST_BESIDE_NAME = 8
 AT_ONCE = 4
-"""How many verifications, of 64 MiB each, run at a time."""
+"""How many hashes, of 64 MiB each, are made at a time."""
+
+NICENESS = 5
+"""How far hashing, which takes all cores for a moment, steps back behind answering."""
+
+RETRY_SECONDS = 5
 
 _COMMON_WORDS = """
     passwordpassword passwort1234 password1234 password12345 password123456 password123! password2024 password2025
@@ -43,6 +60,16 @@ _hasher = PasswordHasher(type=Type.ID)
 _slots = threading.BoundedSemaphore(AT_ONCE)
 
 
+def _step_back() -> None:
+    """Let other threads go first; elsewhere than on Linux, the number of a thread would be taken for a process."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
+
+_threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="hashing", initializer=_step_back)
+
+
 def check_password(password: str, *, name: str) -> str:
     """Return a password that is good enough, in one Unicode form, or raise."""
     clean = _normal(password)
@@ -61,19 +88,25 @@ def check_password(password: str, *, name: str) -> str:
 
 
 def hash_password(password: str) -> str:
-    """Return what is kept of a password."""
-    with _slots:
-        return _hasher.hash(_normal(password))
+    """Return what is kept of a password.
+
+    Raises:
+        HubUnavailableError: if too many hashes are made already.
+    """
+    return _in_a_slot(lambda: _hasher.hash(_normal(password)))
 
 
 def verify_password(kept: str | None, password: str) -> bool:
-    """Return whether a password is the one that was kept; with nothing kept, do the same work and return False."""
+    """Return whether a password is the one that was kept; with nothing kept, do the same work and return False.
+
+    Raises:
+        HubUnavailableError: if too many hashes are made already.
+    """
     given = _normal(password) if len(password) <= LONGEST else ""
-    with _slots:
-        try:
-            _hasher.verify(unmatched() if kept is None else kept, given)
-        except (Argon2Error, InvalidHashError):
-            return False
+    try:
+        _in_a_slot(lambda: _hasher.verify(unmatched() if kept is None else kept, given))
+    except (Argon2Error, InvalidHashError):
+        return False
     return kept is not None
 
 
@@ -87,6 +120,19 @@ def unmatched() -> str:
     numbers = f"m={_hasher.memory_cost},t={_hasher.time_cost},p={_hasher.parallelism}"
     salt, digest = (base64.b64encode(bytes(size)).decode().rstrip("=") for size in (_hasher.salt_len, _hasher.hash_len))
     return f"$argon2id$v=19${numbers}${salt}${digest}"
+
+
+def _in_a_slot(work: Callable[[], Made]) -> Made:
+    if not _slots.acquire(blocking=False):
+        raise HubUnavailableError(
+            "Too many passwords are looked at in this moment.",
+            fix="try again in some seconds.",
+            wait_seconds=RETRY_SECONDS,
+        )
+    try:
+        return _threads.submit(work).result()
+    finally:
+        _slots.release()
 
 
 def _normal(password: str) -> str:

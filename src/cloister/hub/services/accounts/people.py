@@ -12,17 +12,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from cloister.errors import ConflictError, ForbiddenError, NotFoundError, ParameterError
+from cloister.errors import ConflictError, ForbiddenError, NotFoundError, ParameterError, a_or_an
 from cloister.hub.domain import actions
 from cloister.hub.domain.duties import check_roles
 from cloister.hub.domain.names import check_account_name, check_title, folded
 from cloister.hub.domain.roles import Role, Subject
 from cloister.hub.services import auditing
 from cloister.hub.services.sessions import close_logins
-from cloister.hub.store.models import ApiToken, Dataset, Notice, Organisation, User, new_id, now
+from cloister.hub.store.models import (
+    ApiToken,
+    Dataset,
+    Enrolment,
+    HubSurvey,
+    Identity,
+    Notice,
+    Organisation,
+    User,
+    new_id,
+    now,
+)
+
+GUARDS = frozenset({Role.OPERATOR, Role.AUDITOR})
+"""Who runs or audits the hub, and may be the second person that a reset needs."""
 
 MOST_ATTRIBUTES = 20
 LONGEST_ATTRIBUTE = 200
@@ -124,7 +138,8 @@ def confirm_owner(session: Session, account_id: str, *, by: Subject) -> User:
             "Only a data owner of that institution may confirm this, or an auditor where it has none left.",
             fix="ask one of them.",
         )
-    user.organisation_id, user.roles, user.proposed = organisation_id, list(proposed["roles"]), None
+    _give(session, user, list(proposed["roles"]), organisation_id)
+    user.proposed = None
     _log(session, by, f"account:{user.id}", action=actions.CONFIRM_ACCOUNT, change="confirmed", roles=user.roles)
     return user
 
@@ -167,13 +182,29 @@ def _place(session: Session, user: User, change: Change, *, by: Subject | None, 
     if Role.DATA_OWNER in roles and organisation_id is None:
         raise ParameterError("A data owner belongs to an institution.", fix="choose the organisation too.")
     names = sorted(role.value for role in roles)
+    joins_guards = (roles & GUARDS) - {Role(name) for name in user.roles}
+    if by is not None and joins_guards and has_way_in(session, user):
+        # Whoever made the account may know its password; one without a way in is opened by two, see `enrolling`.
+        raise ForbiddenError(
+            f"Nobody who can sign in already becomes {a_or_an(min(joins_guards).words)}.",
+            fix="make a new account with that role; a second person confirms its link.",
+        )
     user.proposed = None
     if by is not None and organisation_id is not None and _joins_owners(session, user, roles, organisation_id):
         user.proposed = {"roles": names, "organisation_id": organisation_id}
         _ask_owners(session, user, organisation_id)
         return {"proposed": user.proposed}
-    user.roles, user.organisation_id = names, organisation_id
+    _give(session, user, names, organisation_id)
     return {"roles": names, "organisation_id": organisation_id}
+
+
+def _give(session: Session, user: User, roles: list[str], organisation_id: str | None) -> None:
+    """Give roles and a place; what was asked for and confirmed for the account as it was before is void then."""
+    if (sorted(user.roles), user.organisation_id) != (sorted(roles), organisation_id):
+        ending = update(Enrolment).where(Enrolment.user_id == user.id, Enrolment.used.is_(None))
+        session.execute(ending.values(used=now()))
+        user.factor_reset_asked_by = None
+    user.roles, user.organisation_id = roles, organisation_id
 
 
 def _joins_owners(session: Session, user: User, roles: frozenset[Role], organisation_id: str) -> bool:
@@ -183,9 +214,20 @@ def _joins_owners(session: Session, user: User, roles: frozenset[Role], organisa
 
 def _has_something_to_own(session: Session, organisation_id: str) -> bool:
     there = session.scalars(select(User).where(User.organisation_id == organisation_id))
-    has_owners = any(Role.DATA_OWNER in user.roles for user in there)
-    has_data = select(Dataset.id).where(Dataset.organisation_id == organisation_id, Dataset.state != "deleted").limit(1)
-    return has_owners or session.scalar(has_data) is not None
+    return any(Role.DATA_OWNER in user.roles for user in there) or has_data(session, organisation_id)
+
+
+def has_way_in(session: Session, user: User) -> bool:
+    """Return whether somebody can sign in to an account: by a password, or through another service."""
+    identities = select(Identity.subject).where(Identity.user_id == user.id).limit(1)
+    return user.password_hash is not None or user.totp_sealed is not None or session.scalar(identities) is not None
+
+
+def has_data(session: Session, organisation_id: str) -> bool:
+    """Return whether an institution has datasets or surveys."""
+    datasets = select(Dataset.id).where(Dataset.organisation_id == organisation_id, Dataset.state != "deleted").limit(1)
+    surveys = select(HubSurvey.id).where(HubSurvey.organisation_id == organisation_id).limit(1)
+    return session.scalar(datasets) is not None or session.scalar(surveys) is not None
 
 
 def _ask_owners(session: Session, user: User, organisation_id: str) -> None:

@@ -1,6 +1,7 @@
 """Uploads: sealed while they arrive, read by the rules of `cloister.open_table`, and kept as sealed Parquet.
 
-Nothing is written in plain. An upload that breaks off or cannot be read leaves no version behind.
+They are read in a process of their own, so that no file holds up the hub. Nothing is written in plain. An upload that
+breaks off or cannot be read leaves no version behind.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from cloister.hub.hub import Hub
 from cloister.hub.services import auditing
 from cloister.hub.services.datasets.modes import was_answered
 from cloister.hub.services.datasets.schemas import newest_version
-from cloister.hub.store.blobs import Blob
 from cloister.hub.store.models import Dataset, DatasetVersion, new_id
 from cloister.hub.store.sealed_schemas import keep_schema, working_schema
-from cloister.hub.store.sealed_tables import ingest, layout_of, open_sealed_table
+from cloister.hub.store.upload_parsing import ParsedUpload, ParsingLimits, parse_upload
 
 Format = Literal["csv", "parquet"]
 FORMATS: tuple[Format, ...] = ("csv", "parquet")
@@ -41,22 +41,22 @@ def upload_version(
     with hub.store.reading() as session:
         before = newest_version(session, dataset_id)
         known = None if before is None else working_schema(hub.blobs, before)
-    upload = hub.blobs.write(stream, limit_bytes=hub.settings.upload_limit)
+    limits = ParsingLimits(seconds=hub.settings.parsing_seconds, memory_bytes=hub.settings.parsing_memory_bytes)
+    with hub.blobs.drafting() as drafts:
+        upload = drafts.write(stream, limit_bytes=hub.settings.upload_limit)
+        parsed = parse_upload(drafts, upload, format=kind, schema=known, missing=missing, limits=limits)
+        hub.blobs.adopt(parsed.blob, drafts)
     try:
-        kept = ingest(hub.blobs, upload, format=kind, schema=known, missing=missing)
-    finally:
-        hub.blobs.delete(upload)
-    try:
-        return _add_version(hub, subject, dataset_id, kept, known)
+        return _add_version(hub, subject, dataset_id, parsed, known)
     except BaseException:
-        hub.blobs.delete(kept)
+        hub.blobs.delete(parsed.blob)
         raise
 
 
-def _add_version(hub: Hub, subject: Subject, dataset_id: str, kept: Blob, known: Schema | None) -> DatasetVersion:
-    table = open_sealed_table(hub.blobs, kept, known)
-    schema = known if known is not None else Schema.infer(table)
-    layout = layout_of(hub.blobs, kept)
+def _add_version(
+    hub: Hub, subject: Subject, dataset_id: str, parsed: ParsedUpload, known: Schema | None
+) -> DatasetVersion:
+    kept, layout = parsed.blob, parsed.layout
     with hub.store.writing() as session:
         dataset = session.get(Dataset, dataset_id)
         if dataset is None or dataset.state == "deleted":
@@ -83,7 +83,7 @@ def _add_version(hub: Hub, subject: Subject, dataset_id: str, kept: Blob, known:
                 for name, storage in layout.columns.items()
             ],
         )
-        keep_schema(hub.blobs, version, schema)
+        keep_schema(hub.blobs, version, parsed.schema)
         session.add(version)
         auditing.append(
             session,

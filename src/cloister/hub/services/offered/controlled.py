@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -58,7 +59,7 @@ class RememberedAnswers:
     def exclusive(self) -> Iterator[Answered]:
         """Return what was answered; whether it is still the newest is checked when the result is kept."""
         before, known = self._answered, self._fingerprints.get(self._columns)
-        draft = Answered(None if known is None else before.rows, known or "", list(before.sets))
+        draft = replace(before.draft(), rows=None if known is None else before.rows, fingerprint=known or "")
         yield draft
         if before.rows not in (None, draft.rows):
             raise InternalError("a version of a dataset has changed its number of rows")
@@ -91,8 +92,9 @@ class AskUnderControl:
 
     def plan(self, work: Work, parameters: ControlledQuestion) -> Plan:
         """Check that the question is understood, whatever the rows are; it costs nothing."""
-        controls = controls_of(work.facts)
-        check_question(with_unit(work), parameters.sql, controls=controls)
+        rows = with_unit(work)
+        controls = controls_of(work.facts).about(rows.columns)
+        check_question(rows, parameters.sql, controls=controls)
         check_query(parameters.sql, {"data": work.rights})
         return Plan(
             guarantee=None,
@@ -105,7 +107,7 @@ class AskUnderControl:
         work.progress(0.1, "reading the rows")
         rows = with_unit(work)
         history = RememberedAnswers(work.remembered, version=work.version, columns=rows.columns)
-        table = ControlledTable(rows, controls=controls_of(work.facts), history=history)
+        table = ControlledTable(rows, controls=controls_of(work.facts).about(rows.columns), history=history)
         work.progress(0.5, "deciding")
         try:
             frame = table.sql(parameters.sql)
@@ -153,4 +155,8 @@ def _in_words(controls: Controls) -> str:
         told.append("Sums are refused from which, with earlier ones, somebody's value would follow.")
     if any((controls.counts, controls.sums, controls.means)):
         told.append("Numbers are rounded.")
-    return "\n".join(told) or "No control is on."
+    for name, points in controls.cut_points.items():
+        told.append(f"Conditions may cut {name} at {', '.join(map(str, points))} only.")
+    told.append("Conditions on other sensitive columns are refused.")
+    told.append(f"Your organisation may ask for {controls.max_questions:,} numbers; refused and repeated ones count.")
+    return "\n".join(told)

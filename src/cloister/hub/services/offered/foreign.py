@@ -127,8 +127,8 @@ class RunAlgorithm:
         planned = _planned(work, parameters)
         work.ledger.spend(work.account, guarantee=planned.guarantee, event=planned.event)
         work.progress(0.01, "reading the rows")
-        rows = _rows(work, planned)
         with Runner(work.material.artifact) as runner:
+            rows = _rows(work, planned)
             answer = running.run(planned, rows, runner=_Reporting(runner, work, planned.blocks))
         found = rows_of(planned, answer)
         return Outcome(

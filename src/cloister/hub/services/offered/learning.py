@@ -92,14 +92,12 @@ class TrainModel(_Learning):
 
     def plan(self, work: Work, parameters: Training) -> Plan:
         """Plan the training on a table without rows."""
-        from cloister.learn.outlook import problem_of
-
         expected = _estimator(work, parameters).preview(person_table(work), parameters.target)
         steps = "; ".join(step.label for step in expected.steps)
         texts = [f"Paid steps: {steps}."]
         if expected.outlook is not None:
             texts.append(f"What to expect: {expected.outlook.explain()}.")
-        doubt = problem_of(expected.outlook, None)
+        doubt = expected.problem
         return Plan(
             guarantee=expected.guarantee,
             event=expected.event,

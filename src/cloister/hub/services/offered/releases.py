@@ -62,7 +62,7 @@ class WantedRelease(Parameters):
     diversity: tuple[Diversity, ...] = Field(default=(), max_length=20, title="l-diversity of sensitive columns")
     closeness: tuple[Closeness, ...] = Field(default=(), max_length=20, title="t-closeness of sensitive columns")
     algorithm: Literal["automatic", "optimal", "mondrian", "top_down", "clustering", "mdav"] = Field(
-        default="automatic", title="Algorithm", description="Automatic takes what fits the schema."
+        default="automatic", title="Algorithm", description="Automatic takes the one that loses least."
     )
     suppression_limit: str | float = Field(
         default="0", title="Rows that may be left out", description="A share, such as 0.02."

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from cloister.core.guarantees import DifferentialPrivacy
+from cloister.crypto.release_kinds import SYNTHETIC
 from cloister.data.columns import Role
 from cloister.data.table import Table
 from cloister.errors import ParameterError
@@ -221,7 +222,7 @@ def _compared(work: Work, made: Synthesizer, table: Table, drawn: Table) -> tupl
             begin=0.75,
             end=0.9,
             original=table,
-            kind="synthetic table",
+            kind=SYNTHETIC,
             guarantee=made.guarantee_,
         )
     except Exception:  # noqa: BLE001  # what was paid for is not lost because it cannot be attacked

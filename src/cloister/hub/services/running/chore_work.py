@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cloister.errors import CloisterError, HubUnavailableError
+from cloister.errors import CloisterError, HubUnavailableError, SourceNotFoundError
 from cloister.hub.domain.jobs import State
 from cloister.hub.hub import Hub
 from cloister.hub.jobs import queue
@@ -30,6 +30,10 @@ def perform_chore(hub: Hub, held: Claim, progress: Callable[[float, str], None])
         found = chore.work(hub, parameters, progress)
         _end(hub, held, chore, found)
     except HubUnavailableError:
+        raise
+    except SourceNotFoundError:
+        with hub.store.writing() as session:
+            queue.give_back(session, held)
         raise
     except CloisterError as error:
         _fail(hub, held, {"problem": error.problem, "fix": error.fix, "kind": type(error).__name__})

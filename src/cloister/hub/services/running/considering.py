@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from cloister.core.digests import canonical, digest_of
 from cloister.errors import ConflictError, ForbiddenError, NotFoundError, ParameterError
 from cloister.hub.domain import rules
 from cloister.hub.domain.actions import Relation
 from cloister.hub.domain.decisions import Decision
-from cloister.hub.domain.digests import canonical, digest_of
 from cloister.hub.domain.policy import Operation, Policy
 from cloister.hub.domain.roles import Subject
 from cloister.hub.services import views

@@ -14,10 +14,10 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from cloister.core.digests import canonical
 from cloister.crypto.keys import DataKey
 from cloister.crypto.sealing import seal, unseal
 from cloister.errors import ConflictError
-from cloister.hub.domain.digests import canonical
 from cloister.hub.domain.policy import Mode
 from cloister.hub.hub import Hub
 from cloister.hub.services.running.considering import Case

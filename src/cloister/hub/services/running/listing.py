@@ -20,7 +20,10 @@ from cloister.hub.services.running.releasing import approvals_needed, has_approv
 from cloister.hub.services.targets import Target, load_target
 from cloister.hub.store.models import Dataset, Job, Result
 
-__all__ = ["describe_job", "list_jobs", "see_job"]
+__all__ = ["WORKING", "describe_job", "list_jobs", "see_job"]
+
+WORKING = "working on the rows"
+"""The one stage of private work: when the next one began would tell how long the rows took."""
 
 
 def list_jobs(
@@ -73,6 +76,7 @@ def describe_job(job: Job, relations: frozenset[Relation], *, result: Result | N
     if error is not None and job.error is not None and Relation.OWNER in relations:
         error["kind"] = job.error.get("kind", "")
     receipt = job.receipt
+    progress, stage = _progress(job)
     return {
         "schema": "cloister.job/1",
         "id": job.id,
@@ -94,8 +98,8 @@ def describe_job(job: Job, relations: frozenset[Relation], *, result: Result | N
         if receipt is None
         else {"number": receipt["number"], "digest": receipt["digest"], "cost": receipt["cost"]},
         "is_repeated": bool(result is not None and result.provenance.get("is_repeated")),
-        "progress": job.progress,
-        "stage": job.stage,
+        "progress": progress,
+        "stage": stage,
         "is_orphaned": is_orphaned(job),
         "is_cancel_requested": job.is_cancel_requested,
         "error": error,
@@ -110,6 +114,14 @@ def describe_job(job: Job, relations: frozenset[Relation], *, result: Result | N
         "created": job.created.replace(microsecond=0).isoformat(),
         "finished": None if job.finished is None else job.finished.replace(microsecond=0).isoformat(),
     }
+
+
+def _progress(job: Job) -> tuple[float, str]:
+    """Return how far work is and in what stage; of private work, only what its state tells."""
+    state = State(job.state)
+    if job.service in chores or job.plan.get("owners_only"):
+        return job.progress, job.stage
+    return float(state in {State.WAITING, State.DONE}), WORKING if state is State.RUNNING else ""
 
 
 def _title(service: str) -> str:

@@ -2,23 +2,30 @@
 
 A worker may vanish anywhere in here. Before the last transaction nothing of its work is visible; after it, everything.
 
+A service that fails on the rows is run again on a table without rows, the one that it was planned on, and that is the
+answer: whether work fails may depend on a single row, so the person who asked, the owner and the audit see work that
+is done. So ends work that has lost three workers. Operators are told how often that happened, and nothing else.
+
 Results are kept only at certain moments after the claim: the setting ``answer_seconds``, and twice, four times, eight
-times as much, and so on. How long a run took may depend on the data; in this way a duration tells at most which power
-of two it reached.
+times as much, and so on; so is the end of work that its requester breaks off. How long a run took may depend on the
+data; in this way a duration tells at most which power of two it reached. What a private service reports on its way is
+for the worker only: `listing` shows nobody a stage that rows have reached.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from cloister import _version
 from cloister.accounting.budget import Budget
+from cloister.accounting.failures import failure_count, finish
 from cloister.accounting.ledger import Account, Receipt
+from cloister.core.guarantees import NoGuarantee
 from cloister.data.table import Table
 from cloister.errors import (
     CloisterError,
@@ -28,6 +35,8 @@ from cloister.errors import (
     HubUnavailableError,
     InternalError,
     NotFoundError,
+    SandboxUnavailableError,
+    SourceNotFoundError,
 )
 from cloister.hub.domain.jobs import State
 from cloister.hub.domain.policy_file import sticky_terms
@@ -35,7 +44,8 @@ from cloister.hub.domain.policy_parts import write_terms
 from cloister.hub.domain.sticky import Terms, inherit
 from cloister.hub.hub import Hub
 from cloister.hub.jobs import queue
-from cloister.hub.jobs.queue import Claim
+from cloister.hub.jobs.failure_count import FailureCount
+from cloister.hub.jobs.queue import BrokenOff, Claim, Standing
 from cloister.hub.services import incidents, views
 from cloister.hub.services.registry import Outcome, Work
 from cloister.hub.services.running import histories, reserving, results
@@ -53,9 +63,10 @@ OpenTable = Callable[[str, Callable[[], Table]], Table]
 """Returns the table of a view, which is opened only if it is not open already."""
 
 FAILED = {
-    "problem": "The work failed after it was paid for; why is not told, because it may depend on the data.",
+    "problem": "The work failed.",
     "fix": "ask the owner of the data, who sees the kind of failure; what was paid stays paid.",
 }
+NOTHING = "Nothing was learned."
 _TOLD = (HubError, ForbiddenError, NotFoundError, ConflictError)
 """Refusals whose words are meant for the person who asked."""
 _STAYS_PAID = "what was paid stays paid, because nobody can tell what was looked at."
@@ -63,12 +74,23 @@ _STAYS_PAID = "what was paid stays paid, because nobody can tell what was looked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Work that may be done: the case, what pays for it, the account as it stood, and what the run brings along."""
+    """Work that may be done: the case, what pays for it, the account as it stood, and what the run brings along.
+
+    Attributes:
+        case: what is asked, and what the policy says.
+        receipt: what was paid.
+        account: of the dataset, as it stood.
+        guarantee: what was promised, as JSON-ready values; None where nothing is paid.
+        material: what the run brings along.
+        is_last: whether the rows may not be looked at again, because workers were lost with them.
+    """
 
     case: Case
     receipt: Receipt | None
     account: Account | None
+    guarantee: dict[str, Any] | None = None
     material: Any = None
+    is_last: bool = False
 
 
 def _just_open(view: str, opener: Callable[[], Table]) -> Table:  # noqa: ARG001  # nothing is kept open
@@ -83,6 +105,9 @@ def perform(hub: Hub, held: Claim, progress: Progress, *, open_table: OpenTable 
         held: the claim.
         progress: called by the work with its share, 0 to 1, and its stage; it may raise to break off.
         open_table: keeps tables open between runs.
+
+    Raises:
+        SourceNotFoundError: if a file of the work is not here; nothing was looked at, and the work is given back.
     """
     began = time.monotonic()
     if perform_chore(hub, held, progress):
@@ -92,7 +117,13 @@ def perform(hub: Hub, held: Claim, progress: Progress, *, open_table: OpenTable 
         try:
             recalled = histories.recall(hub, order.case)
             outcome = _run(hub, order, progress, open_table, recalled)
-        except Exception as error:  # noqa: BLE001  # whatever a service raises, it ends this work and not the worker
+        except HubUnavailableError:
+            raise
+        except BrokenOff as reason:
+            if reason.standing is Standing.CANCELED and not order.case.algorithm.owners_only:
+                _wait(hub, began)  # where work hears that it is to stop may depend on the rows
+            raise
+        except Exception as error:  # noqa: BLE001  # what no row decides, or what owners ask for themselves
             _wait(hub, began)
             _fail(hub, held, error)
             return
@@ -101,12 +132,13 @@ def perform(hub: Hub, held: Claim, progress: Progress, *, open_table: OpenTable 
             return
 
 
-def take(hub: Hub, worker: str) -> Claim | None:
-    """Claim the oldest work for a worker, after ending what was lost too often."""
+def take(hub: Hub, worker: str, *, passed_over: Collection[str] = ()) -> Claim | None:
+    """Claim the oldest work for a worker, but none that it cannot do, after ending what was lost too often."""
+    lease_seconds = hub.settings.lease_seconds
     with hub.store.writing() as session:
-        for job in queue.sweep(session):
+        for job in queue.sweep(session, lease_seconds=lease_seconds):
             _tell(session, job)
-        return queue.claim(session, worker, hub.settings.lease_seconds)
+        return queue.claim(session, worker, lease_seconds, passed_over=passed_over)
 
 
 def next_moment(elapsed: float, first: float) -> float:
@@ -129,6 +161,7 @@ def _prepare(hub: Hub, held: Claim) -> Order | None:
         try:
             case = _consider(session, job)
             material = None if case.material is None else case.material.open(hub)
+            hub.blobs.check_present(str(case.version.blob_id))
         except HubUnavailableError:
             raise
         except CloisterError as error:
@@ -136,9 +169,28 @@ def _prepare(hub: Hub, held: Claim) -> Order | None:
         else:
             account = reserving.account_of(hub.store.ledger(session), case.dataset.id)
             session.expunge_all()
-            return Order(case=case, receipt=_receipt(job), account=account, material=material)
+            return Order(
+                case=case,
+                receipt=_receipt(job),
+                account=account,
+                guarantee=job.plan.get("guarantee"),
+                material=material,
+                is_last=held.is_last,
+            )
+    if isinstance(refusal, SourceNotFoundError):
+        _give_back(hub, held, refusal)
+        raise refusal
     _deny(hub, held, refusal)
     return None
+
+
+def _give_back(hub: Hub, held: Claim, error: CloisterError) -> None:
+    """Put work back whose files are missing here, for a worker that has them or until they are restored."""
+    with hub.store.writing() as session:
+        job = queue.hold(session, held)
+        if job is not None:
+            _record_damage(session, job, error)
+        queue.give_back(session, held)
 
 
 def _consider(session: Session, job: Job) -> Case:
@@ -171,21 +223,93 @@ def _receipt(job: Job) -> Receipt | None:
 
 
 def _run(hub: Hub, order: Order, progress: Progress, open_table: OpenTable, recalled: Recalled | None) -> Outcome:
+    """Return what the service gives for the rows or, where it fails on them, for a table without rows.
+
+    Raises:
+        Exception: what no row decides: that stored rows are damaged, or that the machine cannot confine foreign code;
+            and any failure of a service for owners, who may see their rows.
+    """
+    case, forward, before = order.case, _Forward(progress), failure_count()
+    remembered = None if recalled is None else recalled.values
+    table = None
+    if not order.is_last:
+        table = open_table(case.view, lambda: views.open_view(hub, case.version, case.decision))
+
+    def somebody() -> Outcome | Exception:
+        if table is None:
+            raise InternalError("workers were lost with the rows")
+        return _serve(order, table, forward, remembered)
+
+    def nobody() -> Outcome | Exception:
+        try:
+            return _about_nobody(order, forward)
+        except Exception as error:  # noqa: BLE001  # some services can do nothing without rows
+            return _nothing(order, error)
+
+    found = somebody() if case.algorithm.owners_only else finish(somebody, nothing=nobody)
+    FailureCount(hub.settings.folder).add(failure_count() - before)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+class _Forward:
+    """Progress that never goes back: a second run is not to be seen."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._reached = progress, (0.0, "")
+
+    def __call__(self, share: float, stage: str) -> None:
+        if share >= self._reached[0]:
+            self._reached = (share, stage)
+        self._progress(*self._reached)
+
+
+def _serve(order: Order, table: Table, progress: Progress, remembered: dict[str, Any] | None) -> Outcome | Exception:
+    """Return what the service gives for a table, or a problem of the machine, which no row decides."""
     case = order.case
     amount = None if order.receipt is None else order.receipt.cost
     with reserving.ledger_with(amount, dataset=case.dataset, account=order.account) as reserved:
         work = Work(
-            table=open_table(case.view, lambda: views.open_view(hub, case.version, case.decision)),
+            table=table,
             rights=views.rights_of(case.version, case.decision),
             account=case.dataset.id,
             facts=dict(case.dataset.facts) | {"mode": case.dataset.mode},
             version=case.version.id,
             ledger=reserved,
-            remembered=None if recalled is None else recalled.values,
+            remembered=remembered,
             progress=progress,
             material=order.material,
         )
-        return case.algorithm.run(work, case.parameters)
+        try:
+            return case.algorithm.run(work, case.parameters)
+        except SandboxUnavailableError as error:  # sandboxes are opened before any row is read
+            return error
+        except Exception as error:
+            if incidents.is_damage(error):
+                return error
+            raise
+
+
+def _about_nobody(order: Order, progress: Progress) -> Outcome | Exception:
+    """Return what the service gives for the table that it was planned on; it changes no history."""
+    found = _serve(order, views.empty_view(order.case.version, order.case.decision), progress, None)
+    return replace(found, remembered=None) if isinstance(found, Outcome) else found
+
+
+def _nothing(order: Order, error: Exception) -> Outcome:
+    """Return the result of a service that can do nothing without rows.
+
+    Where an owner decides about a table that promises no differential privacy, the owner sees why there is none.
+    """
+    promise = order.guarantee or NoGuarantee(reason="nothing was computed from the rows").to_dict()
+    is_for_owner = order.guarantee is None and order.case.algorithm.needs_approval
+    return Outcome(
+        document={"schema": "cloister.nothing_learned/1", "text": NOTHING, "guarantee": promise},
+        summary=(("answer", NOTHING),),
+        guarantee=promise,
+        owner_only={"summary_failure": type(error).__name__} if is_for_owner else {},
+    )
 
 
 def _wait(hub: Hub, began: float) -> None:

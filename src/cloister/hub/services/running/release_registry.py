@@ -14,9 +14,9 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from cloister.core.digests import digest_of
 from cloister.core.guarantees import guarantee_from_dict
-from cloister.hub.domain import certificates
-from cloister.hub.domain.digests import digest_of
+from cloister.crypto import certificates
 from cloister.hub.domain.jobs import State
 from cloister.hub.services.registry import File
 from cloister.hub.store.models import Job

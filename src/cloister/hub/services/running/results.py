@@ -18,10 +18,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from cloister.core.random import SystemRandomSource
+from cloister.crypto import certificates
 from cloister.crypto.keys import DataKey
 from cloister.crypto.sealing import seal, unseal
 from cloister.errors import CloisterError, ConflictError, DecryptionError, ForbiddenError, NotFoundError
-from cloister.hub.domain import certificates
 from cloister.hub.domain.actions import Relation
 from cloister.hub.domain.jobs import State
 from cloister.hub.hub import Hub

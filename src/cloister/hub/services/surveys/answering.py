@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from sqlalchemy import insert
@@ -15,14 +16,15 @@ from sqlalchemy.orm import Session
 
 from cloister.core.random import SystemRandomSource
 from cloister.crypto.blind_signatures import BlindPublicKey
-from cloister.errors import ConflictError, CryptoError, ForbiddenError, ForeignReportError
+from cloister.errors import ConflictError, CryptoError, ForbiddenError
 from cloister.hub.domain.surveys import Admission, SurveyState
 from cloister.hub.services.surveys.inviting import digest_of, use_token
-from cloister.hub.services.surveys.reading import checker_of, opening_day
+from cloister.hub.services.surveys.reading import checker_of
 from cloister.hub.store.models import HubSurvey, SurveyReport, SurveySignature, SurveyUsedId
-from cloister.local.survey.submissions import parse
+from cloister.local.survey.submissions import Submission, parse
 
 _KEY_BYTES = 16
+_KEY_DIGITS = 2 * _KEY_BYTES
 
 
 def submit(
@@ -48,30 +50,49 @@ def submit(
     values = checker.check(found)
     for place, value in values.items():
         checker.rows(place, [value])
-    if found.day != opening_day(survey):
-        raise ForeignReportError(
-            "A submission says on which day it was made.",
-            fix="state the day of the survey's opening, as its page does.",
-        )
     used = digest_of(survey.id, f"id {found.id}")
     if session.get(SurveyUsedId, (survey.id, used)) is not None:
         return False
     _admit(session, survey, token=token, message=message, signature=signature)
     session.add(SurveyUsedId(survey_id=survey.id, digest=used))
-    _keep(session, survey.id, values)
+    _keep(session, survey.id, values.items())
+    _count(session, survey, 1)
     return True
 
 
-def _keep(session: Session, survey_id: str, values: dict[tuple[str, str], Any]) -> None:
+def submit_many(session: Session, survey: HubSurvey, submissions: Iterable[Submission]) -> None:
+    """Count the submissions of made-up people, all at once, to a survey for everybody; each must be new."""
+    checker = checker_of(survey.document)
+    used: list[str] = []
+    kept: dict[tuple[str, str], list[Any]] = {}
+    for one in submissions:
+        used.append(digest_of(survey.id, f"id {one.id}"))
+        for place, value in checker.check(one).items():
+            kept.setdefault(place, []).append(value)
+    for place, values in kept.items():
+        checker.rows(place, values)
+    session.execute(insert(SurveyUsedId), [{"survey_id": survey.id, "digest": digest} for digest in sorted(used)])
+    _keep(session, survey.id, [(place, value) for place, values in kept.items() for value in values])
+    _count(session, survey, len(used))
+
+
+def _count(session: Session, survey: HubSurvey, new: int) -> None:
+    """Count submissions where the survey is kept, whoever counts at the same time, and look at no other row."""
+    survey.submissions = HubSurvey.submissions + new  # an expression for the database
+    session.flush()
+
+
+def _keep(session: Session, survey_id: str, values: Collection[tuple[tuple[str, str], Any]]) -> None:
+    keys = SystemRandomSource().random_bytes(_KEY_BYTES * len(values)).hex()
     rows = [
         {
             "survey_id": survey_id,
-            "key": SystemRandomSource().random_bytes(_KEY_BYTES).hex(),
+            "key": keys[place * _KEY_DIGITS : (place + 1) * _KEY_DIGITS],
             "question": question,
             "level": level,
             "value": json.dumps(value, separators=(",", ":")),
         }
-        for (question, level), value in values.items()
+        for place, ((question, level), value) in enumerate(values)
     ]
     if rows:
         session.execute(insert(SurveyReport), sorted(rows, key=lambda row: row["key"]))

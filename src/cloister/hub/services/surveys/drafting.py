@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -137,6 +138,7 @@ def _fill(survey: HubSurvey, asked: Survey, *, admission: Admission, results_are
             f"Estimates need at least {SMALLEST_LEAST} reports, and no more than {LARGEST_LEAST:,}.",
             fix=f"write for example {LEAST}.",
         )
+    asked = replace(asked, terms=None)  # Those of a copied survey were its own; publishing states new ones.
     survey.title = asked.title
     survey.document = _written(asked.to_dict())
     survey.fingerprint = asked.fingerprint

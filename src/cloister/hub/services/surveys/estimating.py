@@ -1,13 +1,18 @@
 """What everybody together answered, as far as the reports that arrived tell.
 
 Estimates cost no budget: every report was protected before it was sent, and the sentence about that is shown beside
-them. They are made anew only when enough new submissions are there, so that nobody who watches the numbers sees a
-single report arrive, and none is made from a few reports.
+them. None is made from a few reports, and they are made anew in batches: only when enough new submissions are there, of
+a question only when that many people have answered it since, of its levels only when that holds for each level that
+changed. So nobody who watches the numbers sees a single report arrive. Closing a survey changes nothing about that: the
+last few submissions may stay outside of the last estimates.
+
+The work is done on a snapshot, outside of any transaction that writes, by one request at a time.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import numpy as np
@@ -16,7 +21,7 @@ from sqlalchemy.orm import Session
 
 from cloister.errors import NotFoundError
 from cloister.hub.domain.surveys import SurveyState
-from cloister.hub.services.surveys.reading import count_submissions, find_survey, open_document
+from cloister.hub.services.surveys.reading import find_survey, open_document
 from cloister.hub.store.database import Store
 from cloister.hub.store.models import HubSurvey, SurveyReport
 from cloister.local.estimates import MeanEstimate
@@ -30,12 +35,19 @@ from cloister.local.survey.results import (
     SurveyResult,
     estimate_survey,
     margins_of,
+    mended_of,
     values_of,
 )
 from cloister.plotting import Figure
 
 STEP = 10
-"""How many new submissions change the estimates."""
+"""How many new submissions change the estimates, at least."""
+
+SHARE = 100
+"""With many submissions, one in so many more is needed: evaluating takes longer then."""
+
+_TURN = threading.Lock()
+"""Held by the one request of this process that makes estimates."""
 
 _SCHEMA = "cloister.survey_estimates/1"
 _SENTENCE = (
@@ -44,41 +56,67 @@ _SENTENCE = (
 )
 
 
-def is_due(session: Session, survey: HubSurvey) -> bool:
-    """Return whether the kept estimates are to be made anew."""
-    count = count_submissions(session, survey)
-    if count < survey.least or count == survey.estimated:
-        return False
-    return survey.estimates is None or count >= survey.estimated + STEP or survey.state == SurveyState.CLOSED
+def step_after(estimated: int) -> int:
+    """Return how many more submissions change estimates that were made from so many."""
+    return max(STEP, estimated // SHARE)
 
 
-def evaluate(session: Session, survey: HubSurvey) -> None:
-    """Make the estimates of all submissions that there are, and keep them."""
-    count = count_submissions(session, survey)
-    result = _estimate(session, survey, count)
-    asked = open_document(survey.document)
-    answered = {one.question.id: one for one in result.questions}
-    questions = [
-        _question(asked, answered.get(question.id), question.id, least=survey.least) for question in asked.questions
-    ]
-    survey.estimates = json.dumps(
-        {"is_plausible": result.is_plausible, "statement": str(result.statement()), "questions": questions},
-        ensure_ascii=False,
-    )
-    survey.estimated = count
+def is_due(survey: HubSurvey) -> bool:
+    """Return whether the kept estimates are to be made anew: a matter of how many submissions there are, alone."""
+    if survey.estimates is None:
+        return survey.submissions >= survey.least
+    return survey.submissions >= survey.estimated + step_after(survey.estimated)
 
 
 def current(store: Store, survey_id: str) -> HubSurvey:
-    """Return a survey with estimates that are as new as they are shown."""
-    with store.reading() as session:
+    """Return a survey with estimates that are as new as they are shown; while others make them, with those before."""
+    with store.reading(snapshot=True) as session:
         survey = find_survey(session, survey_id)
-        if not is_due(session, survey):
+        if not is_due(survey) or not _TURN.acquire(blocking=False):
             return survey
+        try:
+            made = _evaluate(session, survey)
+        finally:
+            _TURN.release()
     with store.writing() as session:
-        survey = find_survey(session, survey_id)
-        if is_due(session, survey):
-            evaluate(session, survey)
-        return survey
+        kept = find_survey(session, survey_id)
+        # Somebody else may have been here in the meantime: what they made stays, if it is as new.
+        if kept.estimates is None or kept.estimated < survey.submissions:
+            kept.estimates, kept.estimated = made, survey.submissions
+        return kept
+
+
+def _evaluate(session: Session, survey: HubSurvey) -> str:
+    """Return the estimates of all submissions that there are, as they are kept."""
+    result = _estimate(session, survey)
+    asked = open_document(survey.document)
+    answered = {one.question.id: one for one in result.questions}
+    before = {one["question"]: one for one in estimates(survey)["questions"]}
+    questions = [
+        _held_back(
+            before.get(question.id),
+            _question(asked, answered.get(question.id), question.id, least=survey.least),
+        )
+        for question in asked.questions
+    ]
+    return json.dumps(
+        {"is_plausible": result.is_plausible, "statement": str(result.statement()), "questions": questions},
+        ensure_ascii=False,
+    )
+
+
+def _held_back(before: dict[str, Any] | None, now: dict[str, Any]) -> dict[str, Any]:
+    """Return what is told of a question: as before until enough reports are new, and so of its levels."""
+    if before is None or not before["is_ready"]:
+        return now
+    if now["reports"] < before["reports"] + STEP:
+        return before
+    known = {level["level"]: level["reports"] for level in before["levels"]}
+    more = [level["reports"] - known[level["level"]] for level in now["levels"]]
+    if all(new == 0 or new >= STEP for new in more):
+        return now
+    # All levels but one, beside the whole, would give the one: so the levels change together or not at all.
+    return now | {"levels": before["levels"], "difference": before["difference"]}
 
 
 def estimates(survey: HubSurvey) -> dict[str, Any]:
@@ -89,7 +127,7 @@ def estimates(survey: HubSurvey) -> dict[str, Any]:
         "title": survey.title,
         "state": survey.state,
         "least": survey.least,
-        "step": STEP,
+        "step": step_after(survey.estimated),
         "sentence": _SENTENCE,
     }
     if survey.estimates is None:
@@ -112,8 +150,8 @@ def chart(found: dict[str, Any], question: str) -> Figure:
     raise NotFoundError("There is no chart of this question.", fix="wait for more reports.")
 
 
-def _estimate(session: Session, survey: HubSurvey, count: int) -> SurveyResult:
-    asked = open_document(survey.document)
+def _estimate(session: Session, survey: HubSurvey) -> SurveyResult:
+    asked, count = open_document(survey.document), survey.submissions
     reports = _bags(session, survey, asked)
     counts = {}
     for question in asked.questions:
@@ -179,7 +217,7 @@ def _question(asked: Survey, result: QuestionResult | None, name: str, *, least:
         "poisoning": result.poisoning.to_dict(),
         "levels": [_level(result, level, least=least) for level in result.levels],
         "alarms": [{"level": level, "reason": reason} for level, reason in result.alarms],
-        "chart": result.plot().to_dict(),
+        "chart": result.plot().to_dict() if any(telling.values()) else None,
     }
 
 
@@ -187,9 +225,16 @@ def _level(result: QuestionResult, level: LevelResult, *, least: int) -> dict[st
     """Return the estimate of one level, unless there are too few reports of it."""
     values = []
     if level.estimate is not None and level.reports >= least:
-        margins = margins_of(level.estimate)
+        margins, mended = margins_of(level.estimate), mended_of(level.estimate)
         values = [
-            {"value": value, "raw": raw, "margin": margins[value], "written": result.written(raw, margins[value])}
+            {
+                "value": value,
+                "raw": raw,
+                "margin": margins[value],
+                "mended": mended[value],
+                "written": result.written(raw, margins[value]),
+                "shown": result.written(mended[value], margins[value]),
+            }
             for value, raw in values_of(level.estimate).items()
         ]
     return {

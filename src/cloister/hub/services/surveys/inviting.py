@@ -31,9 +31,11 @@ def invite(session: Session, survey: HubSurvey, *, count: int) -> list[str]:
     if (session.scalar(made) or 0) + count > MOST:
         raise ConflictError(f"A survey has at most {MOST:,} invitations.", fix="make another survey.")
     tokens = [random_text(_TOKEN_BYTES) for _ in range(count)]
+    # In the order of the digests: the rows must not show which place a link has in the list that is handed out.
+    digests = sorted(digest_of(survey.id, token) for token in tokens)
     session.execute(
         insert(SurveyInvitation),
-        [{"survey_id": survey.id, "digest": digest_of(survey.id, token), "is_used": False} for token in tokens],
+        [{"survey_id": survey.id, "digest": digest, "is_used": False} for digest in digests],
     )
     return tokens
 

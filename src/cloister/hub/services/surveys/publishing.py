@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
@@ -13,14 +14,15 @@ from cloister.crypto.sealing import seal, unseal
 from cloister.errors import ConflictError
 from cloister.hub.domain.surveys import Admission, SurveyState
 from cloister.hub.services.surveys.code import code_hash
-from cloister.hub.services.surveys.reading import count_submissions
+from cloister.hub.services.surveys.reading import open_document, opening_day
 from cloister.hub.store.models import HubSurvey, SurveyInvitation, SurveyReport, SurveySignature, SurveyUsedId, now
+from cloister.local.survey.terms import Terms
 
 _PURPOSE = "survey signing key"
 
 
 def publish(survey: HubSurvey, *, key: MasterKey) -> None:
-    """Open a draft: from now on neither its questions nor its admission change, and its code is named."""
+    """Open a draft: from now on neither its questions nor its terms change, and its code is named."""
     if survey.state != SurveyState.DRAFT:
         raise ConflictError("This survey was published already.", fix="make a new survey from it.")
     survey.state = SurveyState.OPEN
@@ -28,13 +30,27 @@ def publish(survey: HubSurvey, *, key: MasterKey) -> None:
     survey.code_hash = code_hash()
     if survey.admission == Admission.BLIND:
         _make_key(survey, key)
+    _state_terms(survey)
+
+
+def _state_terms(survey: HubSurvey) -> None:
+    """Write into the survey, and so under its fingerprint, who may answer, by which key, and the day of submissions."""
+    asked = replace(
+        open_document(survey.document),
+        terms=Terms(
+            admission=survey.admission,
+            sentence=Admission(survey.admission).sentence,
+            day=opening_day(survey) or "",
+            key=None if survey.public_key is None else json.loads(survey.public_key)["fingerprint"],
+        ),
+    )
+    survey.document, survey.fingerprint = json.dumps(asked.to_dict(), ensure_ascii=False), asked.fingerprint
 
 
 def close(session: Session, survey: HubSurvey) -> None:
     """Close a survey for good, and delete invitations, used ids, used signatures and the signing key."""
     if survey.state != SurveyState.OPEN:
         raise ConflictError("This survey is not open.", fix="publish it first, or leave it closed.")
-    survey.submissions = count_submissions(session, survey)
     survey.state = SurveyState.CLOSED
     survey.closed = now().replace(hour=0, minute=0, second=0)
     survey.wrapped_key = survey.signing_key = None

@@ -14,7 +14,7 @@ from cloister.errors import NotFoundError
 from cloister.hub.domain.roles import Subject
 from cloister.hub.domain.surveys import Admission, SurveyState
 from cloister.hub.services.surveys.code import code_files, code_hash
-from cloister.hub.store.models import HubSurvey, SurveyInvitation, SurveyUsedId
+from cloister.hub.store.models import HubSurvey, SurveyInvitation
 from cloister.local.survey.checking import Checker
 from cloister.local.survey.model import Survey
 
@@ -46,14 +46,6 @@ def _browser_page(document: str) -> dict[str, Any]:
     return open_document(document).to_browser()
 
 
-def count_submissions(session: Session, survey: HubSurvey) -> int:
-    """Return how many submissions were counted."""
-    if survey.submissions is not None:
-        return survey.submissions
-    counted = select(func.count()).select_from(SurveyUsedId).where(SurveyUsedId.survey_id == survey.id)
-    return session.scalar(counted) or 0
-
-
 def list_surveys(
     session: Session, person: Subject, *, limit: int = MOST_LISTED, after: str | None = None
 ) -> dict[str, Any]:
@@ -67,12 +59,12 @@ def list_surveys(
     found = list(session.scalars(wanted.order_by(HubSurvey.created.desc(), HubSurvey.id.desc()).limit(size + 1)))
     return {
         "schema": "cloister.surveys/1",
-        "items": [summary(session, survey) for survey in found[:size]],
+        "items": [summary(survey) for survey in found[:size]],
         "next": found[size - 1].id if len(found) > size else None,
     }
 
 
-def summary(session: Session, survey: HubSurvey) -> dict[str, Any]:
+def summary(survey: HubSurvey) -> dict[str, Any]:
     """Return what a list shows of a survey."""
     return {
         "id": survey.id,
@@ -81,7 +73,7 @@ def summary(session: Session, survey: HubSurvey) -> dict[str, Any]:
         "admission": survey.admission,
         "author": survey.author.display_name or survey.author.name,
         "created": survey.created.date().isoformat(),
-        "submissions": count_submissions(session, survey),
+        "submissions": survey.submissions,
     }
 
 
@@ -92,7 +84,7 @@ def describe(session: Session, survey: HubSurvey) -> dict[str, Any]:
     used = invited.where(SurveyInvitation.is_used)
     return {
         "schema": "cloister.hub_survey/1",
-        **summary(session, survey),
+        **summary(survey),
         "address": f"/s/{survey.slug}",
         "admission_sentence": Admission(survey.admission).sentence,
         "results_are_public": survey.results_are_public,

@@ -4,6 +4,7 @@ from cloister.hub.store.models.algorithms import AlgorithmAllowance, AlgorithmVe
 from cloister.hub.store.models.audit import AuditEntry, Notice
 from cloister.hub.store.models.base import Base, new_id, now
 from cloister.hub.store.models.datasets import AccessRequest, Dataset, DatasetVersion, PolicyVersion
+from cloister.hub.store.models.folders import HubFolder
 from cloister.hub.store.models.histories import AnswerHistory
 from cloister.hub.store.models.jobs import Job, Result, Spending
 from cloister.hub.store.models.people import ApiToken, LoginSession, Organisation, User
@@ -35,6 +36,7 @@ __all__ = [
     "DatasetVersion",
     "Enrolment",
     "HubAlgorithm",
+    "HubFolder",
     "HubSurvey",
     "Identity",
     "Job",

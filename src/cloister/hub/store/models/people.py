@@ -42,6 +42,7 @@ class User(Base):
     totp_proposed: Mapped[bytes | None]
     totp_last_step: Mapped[int | None]
     factor_reset_by: Mapped[str | None]
+    factor_reset_asked_by: Mapped[str | None]
     roles: Mapped[list[str]] = mapped_column(default=list)
     attributes: Mapped[dict[str, JsonValue]] = mapped_column(default=dict)
     organisation_id: Mapped[str | None] = mapped_column(ForeignKey("organisations.id"), index=True)

@@ -32,13 +32,17 @@ class KnownBrowser(Base):
 
 
 class Enrolment(Base):
-    """A one-time link by which somebody sets their own password; kept as a digest."""
+    """A one-time link by which somebody sets their own password; kept as a digest.
+
+    ``confirmed_by`` is the second person whom a link for a data owner, operator or auditor needs.
+    """
 
     __tablename__ = "enrolments"
 
     digest: Mapped[str] = mapped_column(primary_key=True)
     user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     made_by: Mapped[str | None]
+    confirmed_by: Mapped[str | None]
     created: Mapped[datetime] = mapped_column(default=now)
     expires: Mapped[datetime]
     used: Mapped[datetime | None]

@@ -23,8 +23,8 @@ class HubSurvey(Base):
     """Questions of one organisation.
 
     ``document`` is the survey file as JSON text, exactly as it was frozen; ``signing_key`` is wrapped and sealed, and
-    gone once the survey is closed, when ``submissions`` says how many there were. ``estimates`` is the last evaluation
-    as JSON text, from ``estimated`` submissions.
+    gone once the survey is closed. ``submissions`` counts those that were taken; ``estimates`` is the last evaluation
+    as JSON text, from ``estimated`` of them.
     """
 
     __tablename__ = "surveys"
@@ -44,7 +44,7 @@ class HubSurvey(Base):
     wrapped_key: Mapped[bytes | None]
     signing_key: Mapped[bytes | None]
     public_key: Mapped[str | None]
-    submissions: Mapped[int | None]
+    submissions: Mapped[int] = mapped_column(default=0, nullable=True)
     estimates: Mapped[str | None]
     estimated: Mapped[int] = mapped_column(default=0)
     created: Mapped[datetime] = mapped_column(default=now)

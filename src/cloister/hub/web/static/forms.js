@@ -30,7 +30,7 @@ const parsed = (field) => {
     return JSON.parse(field.value);
   } catch {
     const problem = `“${field.labels?.[0]?.textContent.trim() ?? field.name}” is not valid JSON.`;
-    throw Object.assign(new Error(problem), { problem, fix: 'Write for example {"features": ["age"]}.' });
+    throw Object.assign(new Error(problem), { problem, fix: 'write for example {"features": ["age"]}.' });
   }
 };
 
@@ -70,6 +70,9 @@ export const valuesOf = (form) => {
   return values;
 };
 
+// What is wrong, and what to do about it: fixes begin in small letters, since they follow a word.
+export const told = (problem, fix) => (problem && fix ? `${problem} What to do: ${fix}` : problem || fix || "");
+
 export const say = (form, problem, fix) => {
   let place = form.querySelector("[data-message]");
   if (!place) {
@@ -78,11 +81,11 @@ export const say = (form, problem, fix) => {
     place.setAttribute("role", "alert");
     form.append(place);
   }
-  place.textContent = [problem, fix].filter(Boolean).join(" ");
+  place.textContent = told(problem, fix);
   if (problem) place.scrollIntoView({ block: "nearest" });
 };
 
-export const sayError = (form, error) => say(form, error.problem ?? "The hub does not answer.", error.fix ?? "Try again in a while.");
+export const sayError = (form, error) => say(form, error.problem ?? "The hub does not answer.", error.fix ?? "try again in a while.");
 
 // <div data-only="unit" data-unless="row">: shown, and sent, only while the field "unit" has another value.
 for (const part of document.querySelectorAll("[data-only]")) {

@@ -12,7 +12,7 @@ for (let wait = 250; place; wait = Math.min(wait * 1.5, 3000)) {
       location.reload();
       break;
     }
-    place.querySelector("progress").value = job.progress;
+    if (job.progress > 0) place.querySelector("progress").value = job.progress;
     const stage = place.querySelector("[data-stage]");
     const words = job.stage || "waiting for a worker";
     if (stage.textContent !== words) stage.textContent = words;

@@ -1,6 +1,6 @@
 // The builder of surveys: fields become a survey file, which the hub checks after every change.
 
-import { callApi, say } from "./forms.js";
+import { callApi, say, told } from "./forms.js";
 
 const at = (selector) => document.querySelector(selector);
 const form = at("#builder");
@@ -164,7 +164,7 @@ const check = async () => {
     if (document.activeElement !== at("#file")) at("#file").value = JSON.stringify(found.document, null, 2);
     say(form, "", "");
   } catch (error) {
-    at("#told").replaceChildren(make("p", { class: "quiet" }, [error.problem ?? error.message, error.fix].filter(Boolean).join(" ")));
+    at("#told").replaceChildren(make("p", { class: "quiet" }, told(error.problem ?? error.message, error.fix)));
     at("#plan").replaceChildren();
   }
 };
@@ -191,7 +191,7 @@ at("#load").addEventListener("click", async () => {
     at("#file-message").textContent = file ? "This file has parts that the form does not show; they are kept unless you change the form." : "";
     showTold(found);
   } catch (error) {
-    at("#file-message").textContent = [error.problem ?? error.message, error.fix].filter(Boolean).join(" ");
+    at("#file-message").textContent = told(error.problem ?? error.message, error.fix);
   }
 });
 

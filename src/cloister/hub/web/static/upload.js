@@ -31,7 +31,7 @@ for (const form of document.querySelectorAll("form[data-upload]")) {
     const file = form.querySelector("input[type=file]").files[0];
     say(form, "", "");
     if (file.size > Number(form.dataset.limit ?? Infinity)) {
-      return fail(`The file has ${megabytes(file.size)}; this hub takes ${megabytes(Number(form.dataset.limit))}.`, "Choose a smaller file, or send it packed (.csv.gz).");
+      return fail(`The file has ${megabytes(file.size)}; this hub takes ${megabytes(Number(form.dataset.limit))}.`, "choose a smaller file, or send it packed (.csv.gz).");
     }
     const request = new XMLHttpRequest();
     request.open("POST", form.dataset.upload);
@@ -55,7 +55,7 @@ for (const form of document.querySelectorAll("form[data-upload]")) {
     request.addEventListener("loadend", () => {
       const found = answerOf(request);
       if (request.status === 201) return go(form.dataset.next, found);
-      fail(found.problem ?? "The upload broke off.", found.fix ?? "Check the connection and try again.");
+      fail(found.problem ?? "The upload broke off.", found.fix ?? "check the connection and try again.");
     });
     request.send(file);
   });

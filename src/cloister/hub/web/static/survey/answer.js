@@ -1,6 +1,6 @@
 // The respondent's page. The answers stay in this page's memory; `sending.js` is the only module that sends.
 
-import { forget, history, remember, remove, repeated } from "./device.js";
+import { forget, history, keepSent, namesOf, remember, remove, sentUnder } from "./device.js";
 import { fill, make } from "./dom.js";
 import { questionOf, read } from "./form.js";
 import { openSurvey } from "./local/index.js";
@@ -43,7 +43,7 @@ const deviceNotes = () =>
     make(
       "p",
       {},
-      "This device keeps what you sent and the random reports that it made, and repeats a report if the same question is asked again, so that asking twice teaches nothing new. Nobody else can read it, except people who use this device.",
+      "This device keeps the random reports that you sent, and repeats them if the same question is asked again, so that asking twice teaches nothing new. It never keeps what you answered. What it keeps can be read by this site, which has the reports already, and by people who use this device.",
     ),
     history().length === 0
       ? make("p", {}, "Nothing was sent from here yet.")
@@ -109,6 +109,7 @@ const briefly = ({ statement }) => statement.replace(/^Whatever you answer, the 
 
 const ask = async (page) => {
   const survey = await openSurvey(page.page);
+  if (survey.terms === null) throw new Error("This survey does not say under its fingerprint who may answer. Tell the people who run it to publish it anew.");
   const records = Object.fromEntries(
     page.page.questions.map(({ id, levels }) => [id, Object.fromEntries(levels.map(({ name, protocol }) => [name, protocol]))]),
   );
@@ -137,7 +138,8 @@ const ask = async (page) => {
     { class: "introduction" },
     survey.purpose ? make("p", { class: "lead" }, survey.purpose) : null,
     make("p", {}, make("strong", {}, survey.collector), " asks. Your answers are changed at random on this device before anything is sent, so that nobody has to be trusted with them."),
-    make("p", {}, page.admission.sentence),
+    make("p", {}, survey.terms.sentence),
+    make("p", { class: "quiet small" }, "Fingerprint of this survey and of its terms, the same for everybody: ", make("span", { class: "hash", id: "fingerprint" }, survey.fingerprint)),
     make("p", { class: "notice attention" }, survey.notice),
     before.length ? make("p", { class: "notice attention" }, `You answered this survey from this device on ${before.at(-1).day}. Answering again tells more about you.`) : null,
   );
@@ -146,29 +148,38 @@ const ask = async (page) => {
     tell();
     focused?.focus();
   };
-  form.addEventListener("submit", async (event) => {
+  const memory = new Map(); // Reports by answer, in the memory of this page alone; gone when it is closed.
+  const review = async ({ isNew }) => {
+    const { answers, levels } = read(form, survey.questions);
+    const submission = await survey.submission(answers, levels, { memory });
+    const names = await namesOf(survey.questions, submission.reports);
+    const sent = isNew ? [] : sentUnder(names);
+    const reports = submission.reports.map((report, n) => ({ ...report, y: sent[n] ?? report.y }));
+    const repeated = reports.filter((_, n) => sent[n] !== undefined).map(({ question }) => question);
+    const proof = await admission(page, survey.terms);
+    if (proof === null) throw new Error(UNINVITED);
+    const body = { submission: { ...submission, reports }, ...proof };
+    const statement = survey.total(levels).statement;
+    const entry = { address, title: survey.title, day: new Date().toISOString().slice(0, 10), questions: reports.length, statement };
+    const onsend = () => {
+      place.querySelector("#send").disabled = true;
+      keepSent(names, reports);
+      keepForSending(address, body, entry);
+      form.reset();
+      memory.clear();
+      deliverOrWait().catch(complain);
+    };
+    const onback = () => back(form.querySelector("button"));
+    const onnew = () => review({ isNew: true }).catch(complain);
+    show(reviewOf({ survey, records, answers, levels, body, repeated, onsend, onback, onnew }));
+    document.querySelector("#review").focus();
+  };
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
-    try {
-      const { answers, levels } = read(form, survey.questions);
-      const submission = await survey.submission(answers, levels, { day: page.day });
-      const reports = repeated(survey.questions, answers, submission.reports);
-      const proof = await admission(page);
-      if (proof === null) throw new Error(UNINVITED);
-      const body = { submission: { ...submission, reports }, ...proof };
-      const statement = survey.total(levels).statement;
-      const entry = { address, title: survey.title, day: new Date().toISOString().slice(0, 10), questions: reports.length, statement };
-      const onsend = () => {
-        place.querySelector("#send").disabled = true;
-        keepForSending(address, body, entry);
-        deliverOrWait().catch(complain);
-      };
-      show(reviewOf({ survey, records, answers, levels, body, onsend, onback: () => back(form.querySelector("button")) }));
-      document.querySelector("#review").focus();
-    } catch (problem) {
-      complain(problem);
-    }
+    review({ isNew: false }).catch(complain);
   });
   back(null);
+  return survey;
 };
 
 const start = async () => {
@@ -182,13 +193,13 @@ const start = async () => {
     show(make("p", { class: "notice attention" }, "This survey is closed. It takes no more answers."), deviceNotes());
     return;
   }
-  await ask(page);
+  const { terms } = await ask(page);
   keepForOffline(address, page.code).then((isKept) => {
     document.querySelector("#offline").hidden = !isKept;
   });
   const warn = (words) => place.prepend(make("p", { role: "alert", class: "notice bad" }, words));
-  if (!isInvited(page)) warn(UNINVITED);
-  else if (page.admission.kind === "blind") admission(page).catch((problem) => problem instanceof Refused && warn(problem.message));
+  if (!isInvited(page, terms)) warn(UNINVITED);
+  else if (terms.admission === "blind") admission(page, terms).catch((problem) => problem instanceof Refused && warn(problem.message));
 };
 
 start().catch(complain);

@@ -1,4 +1,9 @@
-// What stays on this device, and only here: what was answered and when, reports to repeat, and what waits to be sent.
+// What stays on this device: which surveys were answered and when, the reports that were sent, and what waits to be sent.
+//
+// No answer is ever kept, nor a report before "Send" is pressed, nor a seed of the noise: whoever has a seed and the
+// report can try all answers. A report that was sent tells no more here than it tells the hub, which has it.
+
+import { sha256 } from "./local/hashes.js";
 
 const PREFIX = "cloister/";
 
@@ -33,18 +38,26 @@ export const write = (name, value) => kept.setItem(PREFIX + name, JSON.stringify
 
 export const remove = (name) => kept.removeItem(PREFIX + name);
 
-/** Return what a memory of earlier reports does: the same question, level and answer always give the same report. */
-export const repeated = (questions, answers, reports) => {
-  const memory = read("repeat") ?? {};
-  const made = reports.map((report) => {
-    const { text, options, bounds, bins } = questions.find(({ id }) => id === report.question);
-    const key = JSON.stringify([text, options, bounds, bins, report.fingerprint, answers[report.question]]);
-    memory[key] ??= report.y;
-    return { ...report, y: memory[key] };
-  });
-  write("repeat", memory);
-  return made;
+remove("repeat"); // Older versions of this page kept answers there.
+
+/** Return the names under which reports are kept: of each a hash of its question and protocol, without a word of them. */
+export const namesOf = (questions, reports) =>
+  Promise.all(
+    reports.map(({ question, fingerprint }) => {
+      const { text, options, bounds, bins } = questions.find(({ id }) => id === question);
+      return sha256(JSON.stringify([text, options, bounds, bins, fingerprint]));
+    }),
+  );
+
+/** Return for each name what was sent under it from this device, or undefined. */
+export const sentUnder = (names) => {
+  const sent = read("sent") ?? {};
+  return names.map((name) => sent[name]);
 };
+
+/** Keep what is sent now, so that the same question at the same level gets the same report again. */
+export const keepSent = (names, reports) =>
+  write("sent", { ...(read("sent") ?? {}), ...Object.fromEntries(names.map((name, place) => [name, reports[place].y])) });
 
 export const history = () => read("history") ?? [];
 

@@ -29,20 +29,23 @@ export const takeInvitation = (address) => {
   if (read(`admission/${address}`)?.token !== token) write(`admission/${address}`, { token });
 };
 
-export const isInvited = (page) => page.admission.kind === "everybody" || read(`admission/${page.address}`) !== null;
+export const isInvited = (page, terms) => terms.admission === "everybody" || read(`admission/${page.address}`) !== null;
 
 /**
  * Return what admits this person: nothing, a token, or a message with its signature. In the last case the hub is asked
  * for the signature now, apart from the answer; what undoes the blinding is deleted as soon as the signature is there.
+ * Which of the three, and by which key, is in the terms, which the survey's fingerprint covers.
  */
-export const admission = async (page) => {
+export const admission = async (page, terms) => {
   const name = `admission/${page.address}`;
   const held = read(name);
-  if (page.admission.kind === "everybody") return {};
+  if (terms.admission === "everybody") return {};
   if (held === null) return null;
-  if (page.admission.kind === "links") return { token: held.token };
+  if (terms.admission === "links") return { token: held.token };
+  if (terms.admission !== "blind") throw new Refused("This page does not know how the survey admits people.");
   if (held.signature) return { message: held.message, signature: held.signature };
   const key = await openKey(page.key);
+  if (key.fingerprint !== terms.key) throw new Refused("The key for signatures is not the one that was published with the survey.");
   const request = held.request ?? (await blind(key));
   write(name, { token: held.token, request });
   const { signature } = await post(page.address, "tokens/sign", { token: held.token, blinded: request.blinded });

@@ -1,0 +1,67 @@
+"""What the commands that make and judge files share: certificates beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cloister.cli.targets import check_target
+
+if TYPE_CHECKING:
+    from cloister.cli.output import Output
+    from cloister.crypto.certificates import Certificate
+    from cloister.crypto.signatures import SigningKey
+
+__all__ = ["certifying", "read_certificate", "say_certified", "signing_key_of"]
+
+
+def certifying(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of commands that write a certificate."""
+    for option in (
+        click.option("--no-certificate", is_flag=True, help="Write no certificate beside the file."),
+        click.option(
+            "--signing-key",
+            metavar="FILE",
+            help="The key that signs the certificate; by default your own, which is made if there is none.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def signing_key_of(
+    options: dict[str, Any], *, targets: Sequence[str | Path], inputs: Sequence[str | None]
+) -> SigningKey | None:
+    """Return the key that signs, and refuse a certificate that cannot be written; before anything is paid for."""
+    from cloister.crypto.certificates import certificate_path
+    from cloister.crypto.signatures import SigningKey
+    from cloister.errors import CryptoError
+
+    if options["no_certificate"]:
+        return None
+    for target in targets[:1]:
+        check_target(str(certificate_path(target)), inputs=inputs, force=options["force"])
+    named = options["signing_key"]
+    try:
+        return SigningKey.from_file(named, create=named is None)
+    except CryptoError as problem:
+        fix = problem.fix if named else f"{problem.fix} Or give --signing-key FILE, or --no-certificate."
+        raise CryptoError(problem.problem, fix=fix) from None
+
+
+def say_certified(output: Output, path: str | Path, key: SigningKey | None) -> None:
+    """Say where the certificate is."""
+    from cloister.crypto.certificates import certificate_path
+
+    if key is not None:
+        output.say(f"The certificate of {path} is in {certificate_path(path)}: publish these two together.")
+
+
+def read_certificate(path: str | None) -> Certificate | None:
+    """Return the certificate beside a file, checked; None if there is none."""
+    from cloister.crypto.certificates import find_certificate
+
+    return find_certificate(path) if path is not None and Path(path).is_file() else None
