@@ -94,6 +94,18 @@ def test_an_impossible_value_refutes_at_once() -> None:
     assert str(outcome) == "a value of probability zero was drawn"
 
 
+def test_a_finer_lattice_than_the_law_has_refutes_at_once() -> None:
+    sample = samplers.discrete_laplace(40.0, SAMPLES)
+    assert not fit(sample.astype(np.float64), distributions.discrete_laplace(40.0)).impossible
+    finer = np.append(sample, 0.25)
+    assert fit(finer, distributions.discrete_laplace(40.0)).impossible
+    assert not fit(finer, distributions.laplace(40.0)).impossible
+    tenths = distributions.Distribution(
+        cdf=lambda values: np.clip((np.floor(values * 10 + 0.5) + 1) / 4, 0, 1), lattice=0.1
+    )
+    assert not fit(np.repeat([0.0, 0.1, 0.2, 0.1 * 3], 100), tenths).impossible
+
+
 def test_rare_categories_are_joined() -> None:
     sample = np.repeat([0, 1, 2, 3], [500, 490, 5, 5])
     outcome = fit(sample, distributions.categorical({0: 0.5, 1: 0.49, 2: 0.005, 3: 0.005}))

@@ -46,6 +46,9 @@ SAMPLES = 50_000
 LEAST_EXPECTED = 20
 """How many samples each bin is expected to hold, at least."""
 
+_OFF_LATTICE = 1e-6
+"""How far from a point of its lattice a value may lie by rounding, in steps."""
+
 _MIDDLE_BINS = 20
 _TAIL_STEP = 4
 _MOST_PAIRS = 45
@@ -68,14 +71,19 @@ class Fit:
         return f"chi-square {self.statistic:.1f} with {self.degrees} degrees of freedom, p = {self.p_value:.2g}"
 
 
+_IMPOSSIBLE = Fit(statistic=math.inf, degrees=1, p_value=0.0, impossible=True)
+
+
 def fit(sample: ArrayLike, law: Distribution) -> Fit:
     """Return the chi-square test of a sample against a law."""
     values = _checked(sample)
+    if law.lattice is not None and _leaves_lattice(values, law.lattice):
+        return _IMPOSSIBLE
     expected, observed = (
         _finite_bins(values, law) if law.cdf is None else _line_bins(values.astype(np.float64), law.cdf, law.lattice)
     )
     if observed[expected <= 0].any():
-        return Fit(statistic=np.inf, degrees=1, p_value=0.0, impossible=True)
+        return _IMPOSSIBLE
     expected, observed = _merge_small(expected, observed)
     if len(expected) < 2:
         raise _too_small("law")
@@ -209,6 +217,15 @@ def _checked(sample: ArrayLike) -> NDArray[np.generic]:
     if np.issubdtype(values.dtype, np.inexact) and not np.isfinite(values).all():
         raise StatisticalError("The sample holds NaN or infinities.", fix="check the sampler.")
     return values
+
+
+def _leaves_lattice(values: NDArray[np.generic], lattice: float) -> bool:
+    """Return whether a value lies between the points of a lattice, where its law has no probability at all.
+
+    Bins would count such values as their neighbors, so that a finer lattice would be refuted by chance only.
+    """
+    steps = values.astype(np.float64) / lattice
+    return bool((np.abs(steps - np.round(steps)) > _OFF_LATTICE).any())
 
 
 def _finite_bins(values: NDArray[np.generic], law: Distribution) -> tuple[Floats, Floats]:
