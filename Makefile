@@ -26,7 +26,7 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@echo "Installing cloister into $(VENV) ..."
-	@$(PIP) -e ".[hub]"
+	@$(PIP) -e ".[hub,learn]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

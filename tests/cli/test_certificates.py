@@ -159,6 +159,47 @@ def test_rows_of_a_saved_model_are_certified_too(capsys: pytest.CaptureFixture[s
     assert "more.csv.certificate.json" in said(capsys)
 
 
+def _edit_promise(model: str) -> None:
+    """Write another epsilon into what a model says of itself."""
+    document = json.loads(Path(model).read_text(encoding="utf-8"))
+    document["guarantee"] = json.loads(json.dumps(document["guarantee"]).replace("100000", "1"))
+    Path(model).write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_what_an_edited_model_says_is_not_signed(capsys: pytest.CaptureFixture[str]) -> None:
+    weak = ["100000" if part == "1" else part for part in SYNTH]
+    assert app.run([*weak, "-o", "made-up.csv", "--model", "m.cloister"]) == 0
+    _edit_promise("m.cloister")
+    asked = ["synth", "sample", "m.cloister", "-n", "50", "-o", "more.csv"]
+    capsys.readouterr()
+    assert app.run(asked) != 0
+    assert "was changed after it was certified" in said(capsys)
+    assert not Path("more.csv").exists()
+    Path("m.cloister.certificate.json").unlink()
+    assert app.run(asked) == 0
+    assert "No certificate was written" in said(capsys)
+    assert not Path("more.csv.certificate.json").exists()
+    assert app.run(["gate", "more.csv", *ASKED]) == 2
+    assert "--kind synthetic" in said(capsys)
+
+
+def test_rows_of_a_model_are_signed_by_the_key_that_signed_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("other.key", "third.key"):
+        Path(name).write_text(SigningKey.generate().to_text(), encoding="utf-8")
+        Path(name).chmod(0o600)
+    assert app.run([*SYNTH, "-o", "made-up.csv", "--model", "m.cloister", "--signing-key", "other.key"]) == 0
+    for key, is_signed in (("other.key", True), ("third.key", False)):
+        assert app.run(["synth", "sample", "m.cloister", "-o", f"{key}.csv", "--signing-key", key]) == 0
+        assert Path(f"{key}.csv.certificate.json").exists() is is_signed
+
+
+def test_a_certificate_of_a_model_is_not_replaced_unasked(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.cloister.certificate.json").write_text("{}", encoding="utf-8")
+    assert app.run([*SYNTH, "-o", "made-up.csv", "--model", "m.cloister"]) == 2
+    assert "--force" in said(capsys)
+    assert not Path("made-up.csv").exists()
+
+
 def test_two_tables_are_found_and_judged_by_their_certificate(capsys: pytest.CaptureFixture[str]) -> None:
     frame = patients(240).assign(age=range(240))
     frame.to_csv("people.csv", index=False)

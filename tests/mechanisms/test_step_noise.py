@@ -112,6 +112,26 @@ def test_margins_of_sums_are_the_smallest_by_convolution(laws: list[tuple[str, f
         assert steps == np.searchsorted(inside, confidence)
 
 
+@pytest.mark.parametrize("outside", [1e-3, 1e-6, 1e-8, 1e-10, 1e-12])
+@pytest.mark.parametrize("scale", [0.5, 100.0, 1000.0])
+def test_margins_of_sums_cover_rare_noise_too(scale: float, outside: float) -> None:
+    steps = sum_half_width([("laplace", scale)] * 2, 1 - outside)
+    assert steps is not None
+    ratio = math.exp(-1 / scale)
+    # The tail of two equal noises, from Pr[sum = s] = ((1-a)/(1+a))**2 a**s (s + (1+a**2)/(1-a**2)).
+    at = steps + 1
+    constant = at + (1 + ratio**2) / (1 - ratio**2)
+    tail = 2 * ((1 - ratio) / (1 + ratio)) ** 2 * ratio**at * (constant + ratio / (1 - ratio)) / (1 - ratio)
+    assert tail <= outside * 1.001
+
+
+def test_margins_of_rare_noise_of_several_kinds_cover_each_part() -> None:
+    laws = [("laplace", 2.0), ("gaussian", 3.0), ("gaussian", 3.0)]
+    part = Fraction(1, 3 * 10**8)
+    parts = laplace_half_width(Fraction(2), 1 - part) + 2 * gaussian_half_width(Fraction(9), 1 - part)
+    assert abs((sum_half_width(laws, 1 - 1e-8) or 0) - parts) <= 1
+
+
 def test_a_sum_of_one_noise_has_its_margin() -> None:
     assert sum_half_width([("laplace", 2.5)], 0.95) == laplace_half_width(Fraction("2.5"), "0.95")
     assert sum_half_width([("gaussian", 4.0)], 0.95) == gaussian_half_width(Fraction(16), "0.95")

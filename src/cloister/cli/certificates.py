@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cloister.crypto.certificates import Certificate
     from cloister.crypto.signatures import SigningKey
 
-__all__ = ["certifying", "read_certificate", "say_certified", "signing_key_of"]
+__all__ = ["certifying", "is_certified_model", "read_certificate", "say_certified", "signing_key_of"]
 
 
 def certifying(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +42,7 @@ def signing_key_of(
 
     if options["no_certificate"]:
         return None
-    for target in targets[:1]:
+    for target in targets:
         check_target(str(certificate_path(target)), inputs=inputs, force=options["force"])
     named = options["signing_key"]
     try:
@@ -58,6 +58,16 @@ def say_certified(output: Output, path: str | Path, key: SigningKey | None) -> N
 
     if key is not None:
         output.say(f"The certificate of {path} is in {certificate_path(path)}: publish these two together.")
+
+
+def is_certified_model(path: str, key: SigningKey) -> bool:
+    """Return whether a known key vouches for what a model file says: only then may it be said again, and signed.
+
+    Raises:
+        DataError: if the model was changed after it was certified.
+    """
+    found = read_certificate(path)
+    return found is not None and (found.is_vouched or found.signer == key.public)
 
 
 def read_certificate(path: str | None) -> Certificate | None:

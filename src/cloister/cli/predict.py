@@ -81,7 +81,7 @@ def _load(path: str) -> Any:
     try:
         from cloister.learn.saving import load
     except ImportError:
-        raise MissingExtraError(what="Private learning", package="scikit-learn", extra="learn") from None
+        raise MissingExtraError(what="Private models", package="scikit-learn", extra="learn") from None
     return load(path)
 
 

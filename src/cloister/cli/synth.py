@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.certificates import certifying, say_certified, signing_key_of
+from cloister.cli.certificates import certifying, is_certified_model, say_certified, signing_key_of
 from cloister.cli.commands import HelpfulGroup, command
 from cloister.cli.opening import find_ledger, is_new_account, open_book, open_confirmed
 from cloister.cli.output import Output, amount
@@ -114,7 +114,8 @@ def fit(output: Output, **options: Any) -> None:  # click's options
     if asked.preview:
         _show_preview(output, asked, forecast)
         return
-    key = signing_key_of(options, targets=[str(asked.target)], inputs=[asked.data, asked.schema, asked.constraints])
+    certified = [str(path) for path in (asked.target, asked.model) if path is not None]
+    key = signing_key_of(options, targets=certified, inputs=[asked.data, asked.schema, asked.constraints])
     with nullcontext() if asked.ledger is None else open_book(asked.payer) as book:
         left = None if book is None else _account(output, asked, book, forecast)
         _say_price(output, asked, forecast, left)
@@ -127,7 +128,8 @@ def fit(output: Output, **options: Any) -> None:  # click's options
         made = synthesizer.sample(asked.rows)
         _write(asked, synthesizer, table, made)
         if key is not None:
-            synthesizer.certify(str(asked.target), signing_key=key, overwrite=asked.force)
+            for path in certified:
+                synthesizer.certify(path, signing_key=key, overwrite=asked.force)
     _show(output, asked, synthesizer, made, remaining)
     say_certified(output, str(asked.target), key)
 
@@ -148,11 +150,13 @@ def fit(output: Output, **options: Any) -> None:  # click's options
 def sample(output: Output, **options: Any) -> None:  # click's options
     """Draw rows from a saved model. It costs nothing, as often as wanted.
 
-    MODEL is a file that cloister synth --model wrote.
+    MODEL is a file that cloister synth --model wrote. The rows get a certificate if the model has one: what an
+    unknown file says of itself is not signed.
     """
     for name, endings in (("target", {"endings": _TABLES}), ("card", {})):
         check_target(options[name], inputs=[options["model"]], force=options["force"], **endings)
     key = signing_key_of(options, targets=[options["target"]], inputs=[options["model"]])
+    is_vouched = key is not None and is_certified_model(options["model"], key)
     from cloister.synth.condition_texts import read_conditions
     from cloister.synth.saving import load
 
@@ -161,7 +165,7 @@ def sample(output: Output, **options: Any) -> None:  # click's options
         conditions = read_conditions(options["where"], model.fitted_facts.domain)
         made = model.sample(options["rows"], conditions=conditions, random_state=options["seed"])
         made.write(options["target"], overwrite=options["force"])
-        if key is not None:
+        if key is not None and is_vouched:
             model.certify(options["target"], signing_key=key, conditions=options["where"], overwrite=options["force"])
         if options["card"] is not None:
             model.report(options["card"])
@@ -169,7 +173,12 @@ def sample(output: Output, **options: Any) -> None:  # click's options
     document |= {"rows": made.count(), "columns": list(made.columns), "guarantee": model.guarantee_.to_dict()}
     output.document(document)
     output.say(f"{made.count():,} made-up rows are in {options['target']}. The model: {model.guarantee_.brief()}.")
-    say_certified(output, options["target"], key)
+    if key is not None and not is_vouched:
+        output.say(
+            f"No certificate was written: nobody whose key you know vouches for {options['model']}. "
+            "Keep a model together with the certificate that cloister synth --model writes beside it."
+        )
+    say_certified(output, options["target"], key if is_vouched else None)
 
 
 def _account(output: Output, asked: Asked, book: Any, forecast: Preview) -> Budget:

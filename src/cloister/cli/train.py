@@ -148,7 +148,7 @@ def _estimator(asked: _Asked) -> Any:
 
         known = load_all()
     except ImportError:
-        raise MissingExtraError(what="Private learning", package="scikit-learn", extra="learn") from None
+        raise MissingExtraError(what="Private models", package="scikit-learn", extra="learn") from None
     kind = known.get(asked.model.replace("-", "_"))
     made = kind(epsilon=asked.epsilon, delta=asked.delta or 0, analyst=asked.analyst)
     made.set_params(**_settings(made, asked.settings))

@@ -111,7 +111,7 @@ def __getattr__(name: str) -> Any:  # any public object
         if name not in _WITHOUT_SKLEARN:
             import sklearn  # noqa: F401  # estimators need it
     except ImportError:
-        raise MissingExtraError(what="Private learning", package="scikit-learn", extra="learn") from None
+        raise MissingExtraError(what="Private models", package="scikit-learn", extra="learn") from None
     value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -2,6 +2,7 @@
 
 A half-width at a confidence is the smallest whole m with ``Pr[abs(noise) <= m] >= confidence``. For Laplace noise that
 is decided with rational bounds of exponentials; for Gaussian noise and for sums in floating point, rounded outward.
+Of sums, a half-width that is left with a probability below 1e-6 is the sum of those of its parts, which is larger.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ _REACH = 30
 """How many standard deviations of a sum are laid out; beyond lies less than exp(-42)."""
 
 _MOST_POINTS = 2**20
+
+_RARE = 1e-6
+"""Below which probability the rounding of a Fourier transform is no longer small beside a tail."""
 
 
 def laplace_standard_deviation(scale: Fraction) -> float:
@@ -111,6 +115,8 @@ def sum_half_width(laws: Sequence[tuple[str, float]], confidence: float) -> int 
     >>> sum_half_width([("laplace", 1.0), ("laplace", 1.0)], 0.95)
     4
     """
+    if 1 - confidence < _RARE:
+        return _half_width_by_parts(laws, confidence)
     spread = math.sqrt(sum(2 * scale**2 if kind == "laplace" else scale**2 for kind, scale in laws))
     if 2 * _REACH * spread + 64 > _MOST_POINTS:
         return None
@@ -123,6 +129,18 @@ def sum_half_width(laws: Sequence[tuple[str, float]], confidence: float) -> int 
     masses = np.fft.irfft(spectrum, size)
     inside = np.cumsum(np.concatenate([masses[:1], 2 * masses[1 : size // 2]]))
     return int(np.searchsorted(inside, confidence + _NEARBY * (1 - confidence)))
+
+
+def _half_width_by_parts(laws: Sequence[tuple[str, float]], confidence: float) -> int:
+    """Return what covers a sum, since each part leaves its own half-width with an equal share of what is left over."""
+    inside = 1 - (1 - Fraction(confidence)) / len(laws)
+    widths = {
+        (kind, scale): laplace_half_width(Fraction(scale), inside)
+        if kind == "laplace"
+        else gaussian_half_width(Fraction(scale) ** 2, inside)
+        for kind, scale in set(laws)
+    }
+    return sum(widths[law] for law in laws)
 
 
 def _laplace_spectrum(scale: float, size: int) -> NDArray[np.float64]:

@@ -125,7 +125,7 @@ def _fitter(rounds: int) -> Callable[[NDArray[np.float64], NDArray[np.int64]], A
         from sklearn.ensemble import HistGradientBoostingClassifier
         from threadpoolctl import threadpool_limits
     except ImportError:
-        raise MissingExtraError(what="Training on a release", package="scikit-learn", extra="learn") from None
+        raise MissingExtraError(what="Models trained on a release", package="scikit-learn", extra="learn") from None
 
     def fit(features: NDArray[np.float64], values: NDArray[np.int64]) -> Any:
         model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=0)

@@ -251,4 +251,4 @@ def _known() -> Any:
 
         return load_all()
     except ImportError:
-        raise MissingExtraError(what="Private learning", package="scikit-learn", extra="learn") from None
+        raise MissingExtraError(what="Private models", package="scikit-learn", extra="learn") from None
