@@ -34,7 +34,10 @@ COLUMNS = {
     "met": "met",
 }
 LIBRARIES = ("numpy", "scipy", "pyarrow", "duckdb", "cryptography", "dp-accounting")
-INTRODUCTION = "# Benchmark results\n\nWritten by `make bench`; each section is one run, side by side on one machine.\n"
+INTRODUCTION = (
+    "# Benchmark results\n\nWritten by `make bench`; each section is one run, side by side on one machine. "
+    "A target may have been corrected after the run of its section.\n"
+)
 
 
 def names() -> list[str]:

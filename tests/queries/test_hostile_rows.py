@@ -169,3 +169,7 @@ def test_no_row_decides_how_a_query_with_extreme_bounds_ends(bounds: tuple[float
         return seen
 
     assert check_alike(run, pairs).pairs == FEW
+    answers = run(pairs[0].first)
+    refused = [answer.startswith("ParameterError") for answer in answers]
+    # Beyond the steps on which sums are exact, all questions are refused; else all are answered.
+    assert refused == [bounds in {(-1e150, 1e150), (0.0, 1e-150)}] * len(answers)

@@ -12,8 +12,7 @@ large, and its kind, place and words always.
 
 Problems of the machine, such as no memory left, cannot be told from those that a row caused, and are treated alike. A
 file that is gone or a database that does not answer fails about nobody, too: `finish` raises that, and callers may say
-it. `KeyboardInterrupt`,
-`SystemExit` and whatever else is no `Exception` goes through.
+it. `KeyboardInterrupt`, `SystemExit` and whatever else is no `Exception` goes through.
 """
 
 from __future__ import annotations

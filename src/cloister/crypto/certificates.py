@@ -134,7 +134,8 @@ def certify(
         paths: the files, as they will be published.
         kind: one of `CERTIFIED_KINDS`.
         guarantee: what is promised about them.
-        recipe: algorithm and parameters, JSON-ready; it is published, so nothing in it may be read from the data.
+        recipe: algorithm and parameters, JSON-ready; it is published, so nothing in it may be counted in the data.
+            Where an anonymization was chosen by its loss, the recipe says which one, as the release itself shows.
         key: who signs.
         overwrite: whether a certificate that is there may be replaced.
 

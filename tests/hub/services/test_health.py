@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy.exc import DatabaseError
 
 from cloister.errors import HubUnavailableError
 from cloister.hub.app import create_app
@@ -71,6 +72,14 @@ def test_a_database_that_takes_no_changes_is_told(hub: Hub, monkeypatch: pytest.
 def test_a_database_that_does_not_answer_is_told(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise HubUnavailableError("The hub's database does not answer.", fix="try again in a moment.")
+
+    monkeypatch.setattr(type(hub.store), "reading", lambda _: fail())
+    assert check_health(hub).problems == ("The database does not answer.",)
+
+
+def test_a_damaged_database_does_not_end_the_looking(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise DatabaseError("SELECT 1", None, Exception("file is not a database"))
 
     monkeypatch.setattr(type(hub.store), "reading", lambda _: fail())
     assert check_health(hub).problems == ("The database does not answer.",)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import make_url, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from cloister import _version
 from cloister.crypto.recipe import random_bytes
@@ -125,7 +126,7 @@ def _database_problems(hub: Hub) -> Iterator[str]:
     try:
         with hub.store.reading() as session:
             found = session.execute(text("SELECT 1" if is_sqlite else "SHOW transaction_read_only")).scalar()
-    except CloisterError:
+    except (CloisterError, SQLAlchemyError):
         yield "The database does not answer."
         return
     file = make_url(hub.store.url).database if is_sqlite else None

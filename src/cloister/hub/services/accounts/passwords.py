@@ -4,8 +4,8 @@ Verification always does the same work: an unknown name, or an account without a
 that nothing fits.
 
 A few hashes are made at a time, in threads of their own, and nobody waits for a free one: whoever comes when all are
-taken is told to come back. So many sign-ins together take neither all
-memory nor the threads that answer everybody else.
+taken is told to come back. So many sign-ins together take neither all memory nor the threads that answer
+everybody else.
 """
 
 from __future__ import annotations
