@@ -51,7 +51,7 @@ def _guests_leave_registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         def add(member: Any) -> Any:
             added = register(family, name)(member)
             # Our own modules may be imported in the middle of a test, and what they register is for all tests.
-            if not member.__module__.startswith("cloister."):
+            if not getattr(member, "__module__", "").startswith("cloister."):
                 guests.append((family, name))
             return added
 
