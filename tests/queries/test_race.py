@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cloister import Budget, open_ledger
+from tests.support.postgres import empty_database
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,9 +31,10 @@ def start(url: str, analyst: str) -> subprocess.Popen[str]:
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_one_of_two_analysts_gets_the_last_of_a_budget(postgres_server: str) -> None:
-    with open_ledger(postgres_server) as ledger:
+    url = empty_database(postgres_server)  # other tests damage ledgers of the server on purpose
+    with open_ledger(url) as ledger:
         ledger.open_account("race for the last", budget=Budget(epsilon="0.5"))
-        processes = [start(postgres_server, analyst) for analyst in ("ann", "bartholomew")]
+        processes = [start(url, analyst) for analyst in ("ann", "bartholomew")]
         for process in processes:
             assert process.stdin is not None
             process.stdin.write("go\n")
