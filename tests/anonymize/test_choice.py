@@ -84,7 +84,7 @@ def test_one_line_says_what_was_chosen_and_what_else_would_lose() -> None:
     )
     assert f"full-domain recoding (optimal) {full:.1%}" in release.choice
     assert f"full-domain recoding (optimal) with 5% of the rows left out {some:.1%}" in release.choice
-    assert f"sets and intervals instead of labels {sets:.1%}" in release.choice
+    assert f"sets and intervals (values: sets) {sets:.1%}" in release.choice
     assert "\n" not in release.choice
     assert ("choice", release.choice) in release.summary()
     assert release.to_dict()["choice"] == release.choice

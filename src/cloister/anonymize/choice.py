@@ -158,7 +158,7 @@ def _hints(task: Task) -> Iterator[tuple[str, float]]:
         name = f"{_FULL_DOMAIN.name} with {float(USUAL_SUPPRESSION):.0%} of the rows left out"
         settings.append((name, "optimal", replace(quiet, suppression_limit=USUAL_SUPPRESSION)))
     if task.values is Values.HIERARCHY and _MONDRIAN.fits(task):
-        settings.append(("sets and intervals instead of labels", "mondrian", replace(quiet, values=Values.SETS)))
+        settings.append(("sets and intervals (values: sets)", "mondrian", replace(quiet, values=Values.SETS)))
     for name, algorithm, changed in settings:
         with contextlib.suppress(UnsatisfiableError, LatticeTooLargeError):
             yield name, run_algorithm(changed, algorithm).loss
