@@ -5,15 +5,16 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 # One thread for each worker: the workers keep all cores busy, and more threads would wait for each other.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
-# Every core works on the tests; a file stays on one worker so that its servers start once.
-PARALLEL := -n auto --dist loadfile
+# Every core works on the tests; a file stays on one worker so that its servers start once. The longest files come first
+# (tests/longest_first.txt), so that no worker is left alone with one of them at the end.
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # Where every branch must be tested.
 PROVEN := src/cloister/core/*,src/cloister/accounting/*,src/cloister/mechanisms/*,src/cloister/crypto/*
 
-.PHONY: help demo test quick lint check fix docs bench clean
+.PHONY: help demo test audit quick lint check fix generated docs bench clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/python:
 	@for python in $(PYTHON) python3.14 python3.13 python3.12 python3.11; do \
@@ -37,15 +38,19 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo ## a hub on this machine with made-up people, one login per role
 	@$(BIN)/cloister demo
 
-test: $(VENV)/.dev ## every test, with coverage
-	$(PYTEST) $(PARALLEL) --cov --cov-report=
+test: $(VENV)/.dev ## every test but the long audits, with coverage
+	$(PYTEST) $(PARALLEL) -m "not audit" --cov --cov-report=
 	@echo "Branch coverage, all packages (at least 95%):"
 	@$(BIN)/coverage report --fail-under=95
 	@echo "Branch coverage, core, accounting, mechanisms and crypto (100%):"
 	@$(BIN)/coverage report --include='$(PROVEN)' --fail-under=100
 
+audit: $(VENV)/.dev ## the long audits, and random tests with many more examples
+	CLOISTER_THOROUGH=1 $(PYTEST) $(PARALLEL) -m audit
+	CLOISTER_THOROUGH=1 $(PYTEST) $(PARALLEL) -m "not audit" $$(grep -rlw 'thoroughness' tests --include='test_*.py')
+
 quick: $(VENV)/.dev ## the fast tests only
-	$(PYTEST) $(PARALLEL) -m "not slow and not spark and not postgres"
+	$(PYTEST) $(PARALLEL) -m "not slow and not audit and not spark and not postgres"
 
 lint: $(VENV)/.dev ## format, style, types, layers, spelling
 	$(BIN)/ruff format --check .
@@ -56,9 +61,12 @@ lint: $(VENV)/.dev ## format, style, types, layers, spelling
 
 check: lint quick ## what every commit passes
 
-fix: $(VENV)/.dev ## format and mend what can be mended safely
+fix: $(VENV)/.dev generated ## format and mend what can be mended safely
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+generated: $(VENV)/.dev ## the pages that follow from the code, and the changelog from its fragments
+	$(BIN)/python docs/generated.py
 
 docs: $(VENV)/.dev ## strict build of the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

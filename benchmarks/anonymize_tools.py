@@ -18,8 +18,7 @@ import cloister as cl
 from benchmarks import harness
 from benchmarks.anonymize_data import QUASI, SENSITIVE, K, adult_file, schema
 from benchmarks.anonymize_loss import Evaluation, evaluate
-from cloister.anonymize.algorithms.base import Task
-from cloister.anonymize.algorithms.catalog import entry_of, values_of
+from cloister.anonymize.algorithms._base import Task, entry_of, values_of
 from cloister.anonymize.cells import read_cells
 from cloister.anonymize.models import check_of
 from cloister.core.validation import check_probability

@@ -20,12 +20,12 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from benchmarks.peer_accountant import PeerAccountant
 from cloister.accounting import (
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
-    PldAccountant,
     RepeatedEvent,
     compose,
 )
@@ -107,18 +107,18 @@ def accuracy_rows() -> list[dict[str, Any]]:
         for delta in (1e-4, 1e-6, 1e-9):
             ours = float(composed(events, delta=delta).epsilon)
             for name, peer in peers().items():
-                theirs = float(peer.epsilon(events, delta=delta))
+                theirs = peer.epsilon(events, delta=delta)
                 title = f"epsilon of {EVENTS} x {label}, delta {delta:g}; peer {name}"
                 goal = "at least 1" if "optimistic" in name else "1 to 1.05"
                 rows.append(row(title, ours, theirs, ours / theirs, goal, "epsilon"))
     return rows
 
 
-def peers() -> dict[str, PldAccountant]:
+def peers() -> dict[str, PeerAccountant]:
     return {
-        "default grid 1e-4": PldAccountant(),
-        "fine grid 2e-5": PldAccountant(interval=2e-5),
-        "fine grid 2e-5, optimistic": PldAccountant(interval=2e-5, pessimistic=False),
+        "default grid 1e-4": PeerAccountant(),
+        "fine grid 2e-5": PeerAccountant(interval=2e-5),
+        "fine grid 2e-5, optimistic": PeerAccountant(interval=2e-5, pessimistic=False),
     }
 
 

@@ -35,8 +35,8 @@ from sklearn.svm import SVC
 from cloister.core.random import RandomSource, SystemRandomSource, permutation
 from cloister.errors import PrivacyParameterWarning
 from cloister.learn import DiscriminantComponents, PrincipalComponents, compressive_audit, utility_scores
-from cloister.learn.compressive.reconstruction import reconstruction_error
-from cloister.learn.compressive.standard import CommonScale
+from cloister.learn.compressive._attackers import reconstruction_error
+from cloister.learn.compressive._labeled_rows import CommonScale
 from cloister.learn.compressive.utility import UtilityScores, svm
 
 TITLE = "Compressive privacy (empirical, not differential privacy)"

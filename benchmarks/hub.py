@@ -24,23 +24,23 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-import httpx
+import httpx2
 from pyarrow import parquet
 
 import cloister as cl
 from cloister.accounting.budget import Budget
-from cloister.data.examples.hospital import HOSPITAL_SCHEMA, hospital, hospital_table
-from cloister.hub.domain.members import Member
+from cloister.data.examples.example_tables import HOSPITAL_SCHEMA, hospital, hospital_table
+from cloister.hub.domain.policy import Member
+from cloister.hub.domain.policy_edits import RESEARCHERS, research_by_request
 from cloister.hub.domain.policy_file import policy_to_dict
-from cloister.hub.domain.policy_templates import RESEARCHERS, research_by_request
-from cloister.hub.domain.roles import Role, Subject
+from cloister.hub.domain.roles import AccessSubject, AccountRole
 from cloister.hub.hub import Hub, open_hub
-from cloister.hub.services import audit_reading, datasets
-from cloister.hub.services.accounts import people, tokens
-from cloister.hub.services.datasets.schemas import newest_version
-from cloister.hub.services.sessions import subject_of
 from cloister.hub.settings import Settings
 from cloister.hub.store.models import Dataset, PolicyVersion, new_id
+from cloister.hub.use_cases import audit_log, datasets
+from cloister.hub.use_cases.accounts import administration, own_account
+from cloister.hub.use_cases.datasets.versions import newest_version
+from cloister.hub.use_cases.sessions import subject_of
 
 TITLE = "Hub"
 ANALYSTS, QUESTIONS, WORKERS = 200, 2, 2
@@ -126,19 +126,25 @@ def _question(place: int) -> str:
 def _filled(hub: Hub, analysts: int, budget: Fraction) -> tuple[str, list[str]]:
     """Return the dataset, and a token for each analyst."""
     with hub.store.writing() as session:
-        place = people.create_organisation(session, "North Hospital", by=None).id
+        place = administration.create_organisation(session, "North Hospital", by=None).id
         owner = subject_of(
-            people.create_account(session, "olga", by=None, roles=[Role.DATA_OWNER], organisation_id=place)
+            administration.create_account(
+                session, "olga", by=None, roles=[AccountRole.DATA_OWNER], organisation_id=place
+            )
         )
         users = [
-            subject_of(people.create_account(session, f"analyst-{number}", by=None, roles=[Role.DATA_USER]))
+            subject_of(
+                administration.create_account(session, f"analyst-{number}", by=None, roles=[AccountRole.DATA_USER])
+            )
             for number in range(analysts)
         ]
-        secrets = [tokens.make_token(session, by=user, name="bench", scopes=["*"], days=1).secret for user in users]
+        secrets = [
+            own_account.make_token(session, by=user, name="bench", scopes=["*"], days=1).secret for user in users
+        ]
     return _dataset(hub, owner, users, budget), secrets
 
 
-def _dataset(hub: Hub, owner: Subject, users: list[Subject], budget: Fraction) -> str:
+def _dataset(hub: Hub, owner: AccessSubject, users: list[AccessSubject], budget: Fraction) -> str:
     written = io.BytesIO()
     parquet.write_table(hospital(), written)
     written.seek(0)
@@ -190,8 +196,8 @@ def serving(settings: Settings) -> Iterator[float]:
     server = subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL)
     try:
         while True:
-            with contextlib.suppress(httpx.TransportError):
-                httpx.get(f"{settings.address}/health").raise_for_status()
+            with contextlib.suppress(httpx2.TransportError):
+                httpx2.get(f"{settings.address}/health").raise_for_status()
                 break
             if server.poll() is not None or time.perf_counter() - start > 60:
                 raise RuntimeError("the hub did not start")
@@ -204,9 +210,9 @@ def serving(settings: Settings) -> Iterator[float]:
 
 async def _ask_all(address: str, dataset: str, secrets: list[str], questions: int) -> Seen:
     seen = Seen()
-    limits = httpx.Limits(max_connections=len(secrets) + 10)
+    limits = httpx2.Limits(max_connections=len(secrets) + 10)
     start = time.perf_counter()
-    async with httpx.AsyncClient(base_url=f"{address}/api/v1", limits=limits, timeout=PATIENCE) as client:
+    async with httpx2.AsyncClient(base_url=f"{address}/api/v1", limits=limits, timeout=PATIENCE) as client:
         await asyncio.gather(
             *(_analyst(client, dataset, secret, place, questions, seen) for place, secret in enumerate(secrets))
         )
@@ -256,7 +262,7 @@ def _checked(hub: Hub, dataset: str, budget: Fraction, total: int, seen: Seen) -
     with hub.store.reading() as session:
         ledger = hub.store.ledger(session)
         ledger.verify()
-        audit_reading.verify(session)
+        audit_log.verify(session)
         spent = budget - ledger.remaining(dataset).amount
     if spent != budget or spent != EPSILON * len(seen.answers):
         problems.append(f"{spent} of {budget} was spent for {len(seen.answers)} answers")

@@ -23,12 +23,12 @@ from statistics import median
 from typing import Any
 
 from benchmarks.hub import free_port, serving, share
-from cloister.hub.domain.roles import Role
-from cloister.hub.gateway.cookies import COOKIE
+from cloister.hub.domain.roles import AccountRole
+from cloister.hub.gateway.identity import COOKIE
 from cloister.hub.hub import open_hub
-from cloister.hub.services.accounts import people
-from cloister.hub.services.sessions import open_login
 from cloister.hub.settings import Settings
+from cloister.hub.use_cases.accounts import administration
+from cloister.hub.use_cases.sessions import open_login
 
 TITLE = "Hub before a crowd"
 REQUESTS = 500
@@ -89,8 +89,10 @@ def _signed_in(settings: Settings) -> str:
     hub = open_hub(settings)
     try:
         with hub.store.writing() as session:
-            place = people.create_organisation(session, "North Hospital", by=None).id
-            user = people.create_account(session, "olga", by=None, roles=[Role.DATA_OWNER], organisation_id=place)
+            place = administration.create_organisation(session, "North Hospital", by=None).id
+            user = administration.create_account(
+                session, "olga", by=None, roles=[AccountRole.DATA_OWNER], organisation_id=place
+            )
             session.flush()
             return open_login(session, user, hours=1)[0]
     finally:

@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from benchmarks import harness
 from cloister.core.random import SystemRandomSource, permutation
-from cloister.learn.naive_bayes.categorical import class_counts, corrected, log_probabilities, shares
-from cloister.mechanisms.allowance import Allowance
+from cloister.learn.naive_bayes import class_counts, correct_counts, log_probabilities, shares
+from cloister.mechanisms.allowance import NoiseAllowance
 from cloister.mechanisms.step_noise import LaplaceSteps
 
 REPEATS, DRAWS = 20, 100
@@ -199,7 +199,7 @@ def measure(
             quiet.append(test.accuracy(scores(counts[None].astype(np.float64), data.sizes)))
             for epsilon, noise in noises.items():
                 noisy = noise.add(np.tile(counts, (draws, 1, 1)), source).astype(np.float64)
-                ways = (scores(corrected(noisy, noise, way), data.sizes) for way in ("none", "empirical_bayes"))
+                ways = (scores(correct_counts(noisy, noise, way), data.sizes) for way in ("none", "empirical_bayes"))
                 plain, better = map(test.accuracy, ways)
                 found[epsilon].append((plain, better))
     joined = {epsilon: tuple(map(np.concatenate, zip(*runs, strict=True))) for epsilon, runs in found.items()}
@@ -207,7 +207,7 @@ def measure(
 
 
 def _noise(epsilon: str, data: Coded) -> LaplaceSteps:
-    return Allowance(total_epsilon=epsilon).laplace(1, sensitivity=len(data.sizes))  # type: ignore[arg-type]
+    return NoiseAllowance(total_epsilon=epsilon).laplace(1, sensitivity=len(data.sizes))  # type: ignore[arg-type]
 
 
 def scores(counts: Floats, sizes: tuple[int, ...]) -> Floats:

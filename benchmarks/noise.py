@@ -10,8 +10,7 @@ from typing import Any
 
 from benchmarks import harness
 from cloister.core.random import SystemRandomSource
-from cloister.mechanisms.sampling.discrete_gaussian import discrete_gaussian
-from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
+from cloister.mechanisms.sampling.discrete_noise import discrete_gaussian, discrete_laplace
 
 TITLE = "Exact noise"
 DRAWS = 1_000_000

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import cloister as cl
 from cloister.attacks import reconstruction
-from cloister.attacks.interfaces.linear_solving import METHODS
+from cloister.attacks.interfaces.reconstruction import METHODS
 from cloister.core.random import RandomSource, SeededRandomSource, SystemRandomSource, bits, integers_below, permutation
 from cloister.errors import QueryRefusedError
 from cloister.queries.inference_control import ControlledTable, Controls

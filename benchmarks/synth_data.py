@@ -18,7 +18,7 @@ from benchmarks.usage import cpu_seconds, peak_mebibytes
 from cloister.data.columns import Column
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
-from cloister.synth.counting import count_cells
+from cloister.synth._cell_counts import count_cells
 
 TARGET = "salary-class"
 LEFT_OUT = "education-num"

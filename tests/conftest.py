@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from cloister.accounting.failures import failure_count
+from cloister.accounting.payment import failure_count
 from cloister.core.registry import Registry
-from tests.support import engine_tables, postgres, tools
+from tests.support import engine_tables, longest_first, postgres, tools
 
 settings.register_profile("cloister", deadline=None, print_blob=True)
 settings.load_profile("cloister")
@@ -19,11 +19,19 @@ UNTRACED = frozenset({"queries", "data", "anonymize", "local", "attacks", "testi
 """Folders whose slow tests are not traced for coverage, which would cost minutes; their quick tests are enough."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        if folder in UNTRACED and any(item.get_closest_marker(name) for name in ("slow", "statistical")):
-            item.add_marker(pytest.mark.no_cover)
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    if config.pluginmanager.hasplugin("pytest_cov"):
+        for item in items:
+            folder = item.path.relative_to(here).parts[0]
+            is_long = any(item.get_closest_marker(name) for name in ("slow", "statistical", "audit"))
+            if folder in UNTRACED and is_long:
+                item.add_marker(pytest.mark.no_cover)
+    if hasattr(config, "workerinput"):
+        # Who begins with the longest files does not wait for one of them at the end.
+        places = {here / name: place for place, name in enumerate(longest_first.LIST.read_text("utf-8").split())}
+        items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import harness, naive_bayes_tables as tables
 from cloister.core.random import SystemRandomSource, integers_below
 from cloister.learn import PrivateCategoricalNB
-from cloister.learn.naive_bayes.categorical import corrected
+from cloister.learn.naive_bayes import correct_counts
 
 
 def _small() -> tables.Coded:
@@ -29,7 +29,7 @@ def test_many_draws_at_once_classify_as_the_estimator_does(correction: str) -> N
     model.fit(data.features[learned], data.target[learned])
     noise = tables._noise("0.5", data)
     noisy = np.tile(model.released_counts_.astype(np.float64), (2, 1, 1))
-    found = tables.Test.of(data, held).accuracy(tables.scores(corrected(noisy, noise, correction), data.sizes))
+    found = tables.Test.of(data, held).accuracy(tables.scores(correct_counts(noisy, noise, correction), data.sizes))
     assert found == pytest.approx([100 * model.score(data.features[held], data.target[held])] * 2)
 
 

@@ -20,7 +20,7 @@ from cloister.data.table import Table
 from cloister.errors import CloisterError, DataError
 from cloister.learn import PrivateGaussianNB, PrivateLogisticRegression, PrivateSearch, evaluate_privately
 from cloister.protocols import distributed_dp_pca
-from cloister.protocols.pca import moments
+from cloister.protocols.pca import _moments as moments
 from cloister.synth import SpanningTree
 from cloister.synth.evaluation import evaluate_privately as evaluate_rows_privately
 from cloister.testing.hostile import Behavior, observe

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import tools
+from tests.support import longest_first, thoroughness, tools
 
 
 @pytest.mark.postgres
@@ -46,3 +46,28 @@ def test_a_missing_tool_fails_where_all_are_required(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(tools.REQUIRED, "1")
     with pytest.raises(pytest.fail.Exception, match="install it"):
         tools.skip_or_fail("Please install it.")
+
+
+def test_the_files_that_are_begun_with_exist_and_are_listed_once() -> None:
+    names = longest_first.LIST.read_text("utf-8").split()
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not (longest_first.TESTS / name).exists()] == []
+
+
+def test_the_usual_share_is_tried_unless_all_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for setting, tried in {"": 3, "0": 3, "1": 9}.items():
+        monkeypatch.setenv(thoroughness.THOROUGH, setting)
+        assert thoroughness.examples(9, usual=3) == tried
+    for usual in (0, 10):
+        with pytest.raises(ValueError, match="not above the full number"):
+            thoroughness.examples(9, usual=usual)
+
+
+def test_cases_wait_for_the_audit_but_for_those_that_are_named() -> None:
+    marks = [[mark.name for mark in case.marks] for case in thoroughness.audited([("a", 1), "b"], but=["b"])]
+    assert marks == [["audit"], []]
+    on_spark = [case.values for case in thoroughness.on_engines("ab", spark="a") if pytest.mark.audit in case.marks]
+    assert on_spark == [("spark", "b")]
+    for choose in (lambda: thoroughness.audited("a", but="b"), lambda: thoroughness.on_engines("a", spark="b")):
+        with pytest.raises(ValueError, match="no cases"):
+            choose()

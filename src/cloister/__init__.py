@@ -11,10 +11,24 @@ from typing import TYPE_CHECKING, Any
 from cloister._version import __version__
 
 if TYPE_CHECKING:
-    from cloister import anonymize as anonymize
+    from cloister import (
+        accounting as accounting,
+        attacks as attacks,
+        data as data,
+        learn as learn,
+        local as local,
+        mechanisms as mechanisms,
+        plotting as plotting,
+        protocols as protocols,
+        queries as queries,
+        report as report,
+        synth as synth,
+        testing as testing,
+    )
     from cloister.accounting.budget import Budget as Budget
     from cloister.accounting.ledger import open_ledger as open_ledger
-    from cloister.anonymize.assessing import assess as assess
+    from cloister.anonymize import CallablePackage as _CallablePackage
+    from cloister.anonymize.assessment import assess as assess
     from cloister.core.guarantees import (
         Adjacency as Adjacency,
         AlphaKAnonymity as AlphaKAnonymity,
@@ -42,8 +56,10 @@ if TYPE_CHECKING:
     from cloister.errors import CloisterError as CloisterError, CloisterWarning as CloisterWarning
     from cloister.queries.private_table import PrivateTable as PrivateTable
 
+    anonymize: _CallablePackage
+
 _HOMES = {
-    "cloister.anonymize.assessing": ("assess",),
+    "cloister.anonymize.assessment": ("assess",),
     "cloister.accounting.budget": ("Budget",),
     "cloister.accounting.ledger": ("open_ledger",),
     "cloister.core.guarantees": (

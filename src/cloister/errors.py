@@ -69,6 +69,7 @@ import difflib
 from collections.abc import Iterable
 from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
 from fractions import Fraction
+from typing import Final, Literal, TypeAlias, get_args
 
 __all__ = [
     "AccountMismatchError",
@@ -134,6 +135,12 @@ __all__ = [
 ]
 
 
+ErrorMarker: TypeAlias = Literal["cloister.error/1"]
+"""What an error that is written as JSON starts with."""
+
+ERROR_MARKER: Final[ErrorMarker] = get_args(ErrorMarker)[0]
+
+
 class CloisterError(Exception):
     """Something that the caller can mend: what is wrong, and a fix to type or a person to ask."""
 
@@ -148,7 +155,7 @@ class CloisterError(Exception):
     def to_dict(self) -> dict[str, object]:
         """Return the error as JSON-ready values."""
         return {
-            "schema": "cloister.error/1",
+            "schema": ERROR_MARKER,
             "error": type(self).__name__,
             "problem": self.problem,
             "fix": self.fix,

@@ -250,7 +250,9 @@ def test_samples_are_for_adding_and_removing() -> None:
 
 
 def test_automatic_asks_renyi_where_the_numerical_one_is_loose_or_silent() -> None:
-    sampled = [SubsampledEvent(rate=0.01, event=LaplaceEvent(noise_multiplier=1))] * 1000
+    noise = LaplaceEvent(noise_multiplier=1)
+    rates = [Fraction(1, 100 + place) for place in range(70)]
+    sampled = [RepeatedEvent(event=SubsampledEvent(rate=rate, event=noise), count=15) for rate in rates]
     answers = compare(sampled, delta=1e-6)
     assert composed(sampled, delta=1e-6).epsilon == answers["renyi"] < answers["numerical"]
     extreme = [PureEvent(epsilon=30), RepeatedEvent(event=PureEvent(epsilon=1e-5), count=10**10)]

@@ -21,8 +21,8 @@ from cloister.accounting import (
     PureEvent,
     RepeatedEvent,
 )
-from cloister.accounting.accountants import grid, numerical
-from cloister.accounting.accountants.losses import CONTINUOUS, LaplaceLike, atoms
+from cloister.accounting.accountants import _loss_grid as loss_grid, numerical
+from cloister.accounting.accountants._dominating_pairs import CONTINUOUS, LaplaceLike, atoms
 from cloister.errors import AccountingError
 from tests.support.releases import composed
 
@@ -225,7 +225,7 @@ def test_lattice_gaussians_carry_their_slack() -> None:
 
 
 def test_nothing_is_claimed_below_the_window() -> None:
-    tilted = grid.Tilted(0.0, 0.0, 10, 0.1, np.array([0.5, 0.5]), 0.0, 0.0)
+    tilted = loss_grid.Tilted(0.0, 0.0, 10, 0.1, np.array([0.5, 0.5]), 0.0, 0.0)
     assert tilted.delta(0.5) == 1
     assert tilted.delta(1.05) == pytest.approx(0.5 * -math.expm1(-0.05))
 
@@ -251,7 +251,7 @@ def test_workloads_that_need_too_fine_a_grid_are_refused(monkeypatch: pytest.Mon
     accountant = NumericalAccountant()
     with pytest.raises(AccountingError, match='accountant="renyi"'):
         accountant.epsilon(RepeatedEvent(event=PureEvent(epsilon=0.1), count=10**10), delta=1e-6)
-    monkeypatch.setattr(grid, "LARGEST_TRANSFORM", 20)
+    monkeypatch.setattr(loss_grid, "LARGEST_TRANSFORM", 20)
     for event in (GaussianEvent(squared_multiplier=1), LaplaceEvent(noise_multiplier=1)):
         with pytest.raises(AccountingError, match='accountant="renyi"'):
             accountant.epsilon([event] * 100, delta=1e-6)

@@ -20,7 +20,7 @@ from cloister.accounting import (
     SubsampledEvent,
     ZeroConcentratedEvent,
 )
-from cloister.accounting.accountants.losses import LaplaceLike, atoms
+from cloister.accounting.accountants._dominating_pairs import LaplaceLike, atoms
 from cloister.errors import AccountingError, ParameterError
 
 ACCOUNTANT = RenyiAccountant()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -39,5 +40,13 @@ def columns(count: int = 24) -> dict[str, list[Any]]:
 
 def people(schema: Schema | None = SCHEMA, **changed: Any) -> Table:
     """Return the patients, with some columns changed or, for None, left out."""
+    if not changed:
+        return _opened().with_schema(schema)
     kept = {name: cells for name, cells in (columns() | changed).items() if cells is not None}
     return open_table(pa.table(kept), schema=schema)
+
+
+@cache
+def _opened() -> Table:
+    """Return the patients, opened once, since that takes longer than most tests."""
+    return open_table(pa.table(columns()))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cloister.anonymize._partition import full_domain
 from cloister.anonymize.attributes import attribute_of
-from cloister.anonymize.cells import Cells, Sensitive, _observed, cells_from_arrays, read_cells
-from cloister.anonymize.models import Classes, check_of, classes_of
-from cloister.anonymize.partition import full_domain
+from cloister.anonymize.cells import CodedCells, Sensitive, _restrict_to_values, cells_from_arrays, read_cells
+from cloister.anonymize.models import EquivalenceClasses, check_of, classes_of
 from cloister.data.columns import Column
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
@@ -26,7 +26,7 @@ def cells_of(
     sensitive: Sequence[str] = (),
     subject: str | None = None,
     population: Mapping[str, Sequence[Any]] | None = None,
-) -> Cells:
+) -> CodedCells:
     """Return the cells of a table given column by column; columns that are not described are nominal."""
     table = rows if isinstance(rows, pa.Table) else pa.table(dict(rows))
     schema = schema_of(table, columns)
@@ -52,7 +52,7 @@ def _opened(rows: Mapping[str, Sequence[Any]], columns: Sequence[Column]) -> Tab
 
 def classes_from_counts(
     counts: Sequence[Sequence[int]], *, overall: Sequence[int] | None = None, column: Column | None = None
-) -> Classes:
+) -> EquivalenceClasses:
     """Return classes with given counts of the values of a sensitive column (0, 1, ... if it has no categories).
 
     With ``overall`` the table has one more class, the last, that makes it a multiple of these counts.
@@ -81,10 +81,10 @@ def classes_from_counts(
 def sensitive_of(column: Column, values: Sequence[Any]) -> Sensitive:
     """Return a sensitive attribute with these values."""
     attribute, leaf_of = attribute_of(column, values)
-    return Sensitive(name=column.name, values=tuple(values), attribute=_observed(attribute, leaf_of))
+    return Sensitive(name=column.name, values=tuple(values), attribute=_restrict_to_values(attribute, leaf_of))
 
 
-def coded(rows: Sequence[Sequence[Any]], columns: Sequence[Column]) -> Cells:
+def coded(rows: Sequence[Sequence[Any]], columns: Sequence[Column]) -> CodedCells:
     """Return the cells of rows given one by one, without an engine: for tests of many tables.
 
     Columns with the role "sensitive" are sensitive attributes, the others quasi-identifiers.
@@ -108,6 +108,6 @@ def _sorted(items: Sequence[Any]) -> list[Any]:
     return [*known, None] if None in items else known
 
 
-def attained(model: Any, classes: Classes, count: int | None = None) -> list[float]:
+def attained(model: Any, classes: EquivalenceClasses, count: int | None = None) -> list[float]:
     """Return the number that each class attains (of the first classes, if a count is given)."""
-    return check_of(model).attained(classes)[:count].tolist()  # type: ignore[no-any-return]
+    return check_of(model).measure(classes)[:count].tolist()  # type: ignore[no-any-return]

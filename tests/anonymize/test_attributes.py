@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from cloister.anonymize.attributes import Attribute, attribute_of
+from cloister.anonymize.attributes import CodedAttribute, attribute_of
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
 from cloister.errors import HierarchyError, SchemaError
@@ -16,7 +16,7 @@ from cloister.errors import HierarchyError, SchemaError
 TREE = Hierarchy.taxonomy({"north": ["n1", "n2"], "south": ["s1"]})
 
 
-def check_tree(attribute: Attribute) -> None:
+def check_tree(attribute: CodedAttribute) -> None:
     """Raise unless levels are nested, from leaves to one root, and every node has a name."""
     size = len(attribute.leaves)
     assert attribute.ancestors[0].tolist() == list(range(size))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from cloister.anonymize.cells import cells_from_arrays, grouped
+from cloister.anonymize.cells import cells_from_arrays, group_lines
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
 from cloister.errors import DataError, HierarchyError
@@ -96,7 +96,7 @@ def test_counts_agree_with_a_counter(rows: Any) -> None:
 @given(lines=st.lists(st.tuples(*[st.integers(0, 2)] * 3), max_size=30), size=st.sampled_from([3, 2**31]))
 def test_grouping_is_the_same_with_and_without_room_for_one_key(lines: Any, size: int) -> None:
     codes = np.array(lines, dtype=np.int64).reshape(-1, 3)
-    order, starts, group = grouped(codes, (size,) * 3)
+    order, starts, group = group_lines(codes, (size,) * 3)
     distinct = sorted(set(lines))
     assert [tuple(codes[place]) for place in order[starts]] == distinct
     assert [distinct[number] for number in group] == lines

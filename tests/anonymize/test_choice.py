@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import cloister as cl
-from cloister.anonymize import choice, plan_release
+from cloister.anonymize import _choice as choice, plan_release
 from cloister.core.guarantees import Guarantee
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy

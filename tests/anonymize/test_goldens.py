@@ -12,13 +12,13 @@ import pyarrow.csv
 import pytest
 
 import cloister as cl
-from cloister.anonymize.algorithms.anatomy import anatomize
-from cloister.anonymize.algorithms.base import Task
+from cloister.anonymize._partition import full_domain
+from cloister.anonymize.algorithms._base import Task
 from cloister.anonymize.algorithms.mdav import mdav
 from cloister.anonymize.algorithms.mondrian import mondrian
-from cloister.anonymize.cells import Cells
+from cloister.anonymize.anatomy import anatomize
+from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.models import check_of, classes_of
-from cloister.anonymize.partition import full_domain
 from cloister.anonymize.regions import Regions, Values
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
@@ -69,7 +69,7 @@ def _diseases(*, classes: list[list[str]], tree: dict[str, list[str]]) -> dict[s
 
 
 @cache
-def adult_cells() -> Cells:
+def adult_cells() -> CodedCells:
     folder = tools.shared_data() / "adult"
     rows = pa.concat_tables([pyarrow.csv.read_csv(folder / name) for name in ("adult.csv", "adult_test.csv")])
     columns = [Column(name="age", kind="numeric"), Column(name="education-num", kind="numeric")]

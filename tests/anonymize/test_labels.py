@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import cloister as cl
-from cloister.anonymize.attributes import Attribute, attribute_of
+from cloister.anonymize.attributes import CodedAttribute, attribute_of
 from cloister.anonymize.labels import ReadLabels, leaf_numbers, read_labels
 from cloister.errors import SchemaError
 
@@ -14,7 +14,9 @@ AGES = cl.Hierarchy.intervals((30, 39), widths=[5])
 JOBS = cl.Hierarchy.taxonomy({"Art": ["Dancer", "Writer"], "Law": ["Lawyer"]})
 
 
-def _attribute(hierarchy: cl.Hierarchy | None, values: list[Any], *, kind: str = "nominal", **facts: Any) -> Attribute:
+def _attribute(
+    hierarchy: cl.Hierarchy | None, values: list[Any], *, kind: str = "nominal", **facts: Any
+) -> CodedAttribute:
     return attribute_of(cl.Column(name="column", kind=kind, hierarchy=hierarchy, **facts), values)[0]
 
 

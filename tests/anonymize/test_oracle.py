@@ -1,4 +1,4 @@
-"""An independent checker agrees: pycanon measures 200 releases and finds what cloister says of them.
+"""An independent checker agrees: pycanon measures releases (200 in an audit) and finds what cloister says of them.
 
 Compared are k, distinct and entropy l, t (its distance for text is the variational one, for numbers the ordered earth
 mover's distance), alpha and basic beta-likeness: pycanon defines them as cloister does. It tells only the whole part of
@@ -28,10 +28,11 @@ from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from tests.support.random_releases import ways
 from tests.support.released_rows import RowChecker
+from tests.support.thoroughness import examples
 from tests.support.tools import skip_or_fail
 
 pytestmark = pytest.mark.slow
-RELEASES = 200
+RELEASES = examples(200, usual=60)
 CHECKER = """
 import json, sys, warnings
 import pandas as pd

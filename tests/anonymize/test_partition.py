@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import cloister as cl
-from cloister.anonymize.cells import Cells
+from cloister.anonymize._partition import SUPPRESSED, full_domain, verify, whole
+from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.models import check_of, classes_of
-from cloister.anonymize.partition import SUPPRESSED, full_domain, verify, whole
 from cloister.anonymize.regions import Regions, Values
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
@@ -53,7 +53,7 @@ def test_full_domain_classes_are_the_distinct_generalized_rows(rows: Any, levels
     assert partition.levels == levels
 
 
-def _cells() -> Cells:
+def _cells() -> CodedCells:
     return coded([("n1", 20), ("n1", 20), ("n2", 21), ("s1", 22)], [CITY, AGE])
 
 
@@ -116,7 +116,7 @@ def test_local_recoding_loses_less_than_the_same_for_everybody() -> None:
     zip_of_cell = [cells.attributes[1].leaves[code] for code in cells.codes[:, 1]]
     local = whole(cells, np.array([place[name[0]] for name in zip_of_cell]))
     for partition in (everybody, local):
-        assert check_of(cl.KAnonymity(k=4)).attained(classes_of(partition)).min() == 4
+        assert check_of(cl.KAnonymity(k=4)).measure(classes_of(partition)).min() == 4
     shown = Regions(partition=local, values=Values.SETS)
     assert shown.labels(0).tolist() == ["[25, 45]", "[40, 50]", "[24, 49]"]
     assert Regions(partition=local).labels(1).tolist() == ["9021*", "07620", "33109"]
@@ -138,10 +138,10 @@ def test_whether_a_table_is_two_anonymous_depends_on_the_role_of_race() -> None:
     rows = [("21-40", "336**", "A"), ("31-40", "34***", "B"), ("31-40", "34***", "C"), ("21-40", "336**", "A")]
     roles = [Column(name="age"), Column(name="zip"), Column(name="race", role="sensitive")]
     classes = classes_of(full_domain(coded(rows, roles), (0, 0)))
-    assert check_of(cl.KAnonymity(k=2)).attained(classes).tolist() == [2, 2]
-    assert check_of(cl.LDiversity("race", l=2)).attained(classes).tolist() == [1, 2]
+    assert check_of(cl.KAnonymity(k=2)).measure(classes).tolist() == [2, 2]
+    assert check_of(cl.LDiversity("race", l=2)).measure(classes).tolist() == [1, 2]
     quasi = coded(rows, [*roles[:2], Column(name="race")])
-    assert check_of(cl.KAnonymity(k=2)).attained(classes_of(full_domain(quasi, (0, 0, 0)))).tolist() == [2, 1, 1]
+    assert check_of(cl.KAnonymity(k=2)).measure(classes_of(full_domain(quasi, (0, 0, 0)))).tolist() == [2, 1, 1]
 
 
 def test_five_records_with_one_suppressed() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from cloister.anonymize.cells import Cells
-from cloister.anonymize.partition import full_domain, whole
+from cloister.anonymize._partition import full_domain, whole
+from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.regions import Regions, Values
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
@@ -20,7 +20,7 @@ RANK = Column(name="rank", kind="ordinal", categories=("low", "mid", "high", "to
 NAME = Column(name="name")
 
 
-def grouped(cells: Cells, groups: list[int], values: Values) -> Regions:
+def grouped(cells: CodedCells, groups: list[int], values: Values) -> Regions:
     return Regions(partition=whole(cells, np.array(groups)), values=values)
 
 

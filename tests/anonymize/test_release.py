@@ -69,7 +69,7 @@ def test_risk_and_loss_are_measured(release: Release) -> None:
 
 def test_a_column_with_too_many_values_leaves_the_mean_loss(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = release.loss.ncp
-    monkeypatch.setattr("cloister.anonymize.assessing._LARGEST_COMPARISON", 1)
+    monkeypatch.setattr("cloister.anonymize.assessment._LARGEST_COMPARISON", 1)
     large = replace(release)
     assert large.assessment.utility is None
     with pytest.raises(DataError, match="use release.ncp"):

@@ -13,10 +13,11 @@ from cloister.anonymize.release import Release
 from cloister.errors import CloisterError, UnsatisfiableError
 from tests.support.random_releases import CELL, Case, cases, ways
 from tests.support.released_rows import RowChecker, classes_of_rows, is_part, is_truthful, plain_text
+from tests.support.thoroughness import examples
 
 pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
 WAYS = ways()
-EXAMPLES = 8
+EXAMPLES = examples(8, usual=3)
 
 
 def released(case: Case, order: list[int] | None = None) -> Release:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import cloister as cl
-from cloister.anonymize.roles import checks_for, roles_of
+from cloister.anonymize._roles import checks_for, roles_of
 from cloister.data.columns import Column
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table

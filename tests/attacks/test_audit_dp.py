@@ -97,7 +97,7 @@ def test_bounds_that_are_too_wide_are_undecided_and_do_not_pass() -> None:
 def test_exact_json_is_complete_and_quotes_no_data() -> None:
     found = audit_dp(func3, list(removals(TABLE)), epsilon=1, mode="exact").to_dict()
     text = json.dumps(found, allow_nan=False)
-    assert found["schema"] == "cloister.audit/1"
+    assert found["schema"] == "cloister.dp_audit/1"
     assert found["tight_epsilon"] == "inf"
     assert "Frank" not in text
 

@@ -6,11 +6,29 @@ import pytest
 
 from cloister.errors import PrivacyRefutedError
 from tests.support.audited_queries import BROKEN, CASES, HALVED, Case, half_the_noise
+from tests.support.thoroughness import audited
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+ALWAYS = (
+    "count with Gaussian noise",
+    "sum",
+    "mean of an attested size",
+    "median",
+    "histogram of replaced rows",
+    "groups chosen privately",
+    "vote",
+    "sum of sampled rows",
+    "a person's rows in groups chosen privately",
+    "sql in public groups",
+)
+"""One of each noise, choice and unit; the others take the same ways through the same code."""
+
+
+@pytest.mark.parametrize(
+    "case", audited(CASES, but=[case for case in CASES if case.name in ALWAYS]), ids=lambda case: case.name
+)
 def test_no_query_is_refuted(case: Case) -> None:
     case.audit().verify()
 
@@ -21,7 +39,7 @@ def test_a_query_that_is_done_wrongly_is_refuted(case: Case) -> None:
         case.audit().verify()
 
 
-@pytest.mark.parametrize("case", HALVED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", audited(HALVED, but=HALVED[:1]), ids=lambda case: case.name)
 def test_half_of_the_noise_is_refuted(case: Case) -> None:
     with half_the_noise():
         assert case.audit().refuted

@@ -13,8 +13,8 @@ import duckdb
 import pytest
 
 from cloister import __version__, errors
-from cloister.cli import app, commands, failures
-from cloister.cli.output import Output
+from cloister.cli import app, app as cli_app, commands
+from cloister.cli.commands import CommandOutput
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def with_command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], obje
     """Return a function that puts a command "try" with a given body into the root group."""
 
     def add(body: Callable[[], object]) -> None:
-        def run(output: Output) -> object:
+        def run(output: CommandOutput) -> object:
             """Try something."""
             return body()
 
@@ -63,32 +63,32 @@ def test_output_that_cannot_be_written_is_told() -> None:
         done = subprocess.run(
             [sys.executable, "-c", script], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert done.returncode == failures.FAILED
+    assert done.returncode == cli_app.FAILED
     assert "The output could not be written: No space left on device." in done.stderr
     assert "bug" not in done.stderr
 
 
 def test_only_a_failed_write_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert failures.report(OSError(errno.ENOSPC, "No space left on device"), as_json=True) == failures.FAILED
+    assert cli_app.report_failure(OSError(errno.ENOSPC, "No space left on device"), as_json=True) == cli_app.FAILED
     assert "could not be written" in json.loads(capsys.readouterr().err)["problem"]
-    assert failures.report(OSError(errno.ECONNRESET, "reset"), as_json=True) == failures.FAILED
+    assert cli_app.report_failure(OSError(errno.ECONNRESET, "reset"), as_json=True) == cli_app.FAILED
     assert "bug in cloister" in json.loads(capsys.readouterr().err)["problem"]
 
 
 def test_advice_names_options() -> None:
     assert (
-        failures.on_command_line('give missing=("?", "NA"), encoding="utf-8".')
+        cli_app.on_command_line('give missing=("?", "NA"), encoding="utf-8".')
         == 'give --missing "?", --encoding utf-8.'
     )
-    assert failures.on_command_line("use epsilon=0.1 with delta=1e-6.") == "use --epsilon 0.1 with --delta 1e-6."
-    assert failures.on_command_line("use unit=\"row\" or unit='id'.") == "use --unit row or --unit id."
+    assert cli_app.on_command_line("use epsilon=0.1 with delta=1e-6.") == "use --epsilon 0.1 with --delta 1e-6."
+    assert cli_app.on_command_line("use unit=\"row\" or unit='id'.") == "use --unit row or --unit id."
     state = 'state schema.with_bounds("age", (0, 110)) or schema.with_categories("sex", ["F", "M"]).'
     assert (
-        failures.on_command_line(state)
+        cli_app.on_command_line(state)
         == 'state "bounds: [0, 110]" for age in the schema file or "categories: ["F", "M"]" for sex in the schema file.'
     )
     python = "write Budget(epsilon=3, delta=1e-6) or Budget(rho=..., delta=...)."
-    assert failures.on_command_line(python) == python
+    assert cli_app.on_command_line(python) == python
 
 
 def test_version_loads_no_heavy_package() -> None:
@@ -167,7 +167,7 @@ def test_every_error_class_has_an_exit_code() -> None:
     for name in errors.__all__:
         cls = getattr(errors, name)
         if isinstance(cls, type) and issubclass(cls, errors.CloisterError):
-            assert next(failures.EXIT_CODES[base] for base in cls.__mro__ if base in failures.EXIT_CODES) in {1, 2}
+            assert next(cli_app.EXIT_CODES[base] for base in cls.__mro__ if base in cli_app.EXIT_CODES) in {1, 2}
 
 
 def test_a_typing_error_names_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,7 +183,7 @@ def test_an_unknown_command_is_misuse(capsys: pytest.CaptureFixture[str]) -> Non
 def test_an_unexpected_failure_shows_no_data(
     with_command: Callable[..., None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(failures.DEBUG, raising=False)
+    monkeypatch.delenv(cli_app.DEBUG, raising=False)
     with_command(_raise(RuntimeError("cell value 4711")))
     assert app.run(["try"]) == 1
     shown = capsys.readouterr().err
@@ -195,7 +195,7 @@ def test_an_unexpected_failure_shows_no_data(
 def test_debugging_shows_where(
     with_command: Callable[..., None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(failures.DEBUG, "1")
+    monkeypatch.setenv(cli_app.DEBUG, "1")
     with_command(_raise(RuntimeError("cell value 4711")))
     assert app.run(["try"]) == 1
     assert "Traceback" in capsys.readouterr().err
@@ -225,7 +225,7 @@ def test_an_interrupt_that_an_engine_wrapped_is_130(
     ("problem", "code"), [(SystemExit(3), 3), (SystemExit("odd"), 1), (click.exceptions.Exit(4), 4)]
 )
 def test_an_exit_that_was_asked_for_is_kept(problem: BaseException, code: int) -> None:
-    assert failures.report(problem, as_json=False) == code
+    assert cli_app.report_failure(problem, as_json=False) == code
 
 
 def test_a_broken_pipe_is_quiet() -> None:
@@ -236,12 +236,12 @@ def test_a_broken_pipe_is_quiet() -> None:
         [sys.executable, "-c", script], stdout=write_end, stderr=subprocess.PIPE, text=True, check=False
     )
     os.close(write_end)
-    assert done.returncode == failures.NOBODY_READS
+    assert done.returncode == cli_app.NOBODY_READS
     assert done.stderr == ""
 
 
 def test_a_broken_pipe_without_a_file_behind_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    assert failures.report(BrokenPipeError(), as_json=False) == failures.NOBODY_READS
+    assert cli_app.report_failure(BrokenPipeError(), as_json=False) == cli_app.NOBODY_READS
 
 
 def test_main_ends_the_process_with_the_code() -> None:
@@ -275,9 +275,9 @@ def test_warnings_of_cloister_are_notes(with_command: Callable[..., None], capsy
 
 
 def test_json_is_recognized_before_the_stop_sign_only() -> None:
-    assert failures.wants_json(["schema", "--json"])
-    assert not failures.wants_json(["schema", "--", "--json"])
-    assert not failures.wants_json(["schema"])
+    assert cli_app.wants_json(["schema", "--json"])
+    assert not cli_app.wants_json(["schema", "--", "--json"])
+    assert not cli_app.wants_json(["schema"])
 
 
 def test_a_noun_must_be_a_command() -> None:
@@ -287,5 +287,5 @@ def test_a_noun_must_be_a_command() -> None:
 
 def test_errors_are_red_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert failures.report(errors.ParameterError("Bad.", fix="mend it."), as_json=False) == 2
+    assert cli_app.report_failure(errors.ParameterError("Bad.", fix="mend it."), as_json=False) == 2
     assert "Bad." in capsys.readouterr().err

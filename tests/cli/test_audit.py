@@ -17,10 +17,10 @@ def test_one_mechanism_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_refuted_promise_ends_with_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def refuting(**options: Any) -> attacks.AuditsOfEverything:
         assert options["families"] == ("synthesizer",)
-        subject = AuditedSubject(family="synthesizer", name="toy", outcome="refuted", epsilon_lower=3.0)
+        subject = AuditedAlgorithm(family="synthesizer", name="toy", outcome="refuted", epsilon_lower=3.0)
         return attacks.AuditsOfEverything(subjects=(subject,), confidence=0.999)
 
-    from cloister.attacks.auditing.everything import AuditedSubject
+    from cloister.attacks.auditing.registry_audit import AuditedAlgorithm
 
     monkeypatch.setattr(attacks, "audit_everything", refuting)
     assert app.run(["audit", "--family", "synthesizer", "--json"]) == 1

@@ -190,7 +190,7 @@ def test_a_preview_counts_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("the table was read")
 
-    monkeypatch.setattr("cloister.queries.asking.measure", fail)
+    monkeypatch.setattr("cloister.queries._budgeted_table.measure", fail)
     assert _run("--epsilon", "0.5", "--preview", sql=BY_DIAGNOSIS) == 0
     assert "not known" in capsys.readouterr().out
 

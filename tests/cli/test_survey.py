@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cloister.cli import app, survey as cli_survey
-from cloister.cli.output import Output
+from cloister.cli.commands import CommandOutput
 from cloister.local import Collector, Survey
 from cloister.local.survey import example_survey
 
@@ -325,10 +325,10 @@ def test_progress_tells_how_far_the_reading_is(
     told: list[tuple[float, str]] = []
 
     @contextmanager
-    def progress(_self: Output, _text: str) -> Iterator[Any]:
+    def progress(_self: CommandOutput, _text: str) -> Iterator[Any]:
         yield lambda share, what: told.append((share, what))
 
-    monkeypatch.setattr(Output, "progress", progress)
+    monkeypatch.setattr(CommandOutput, "progress", progress)
     monkeypatch.setattr(cli_survey, "_NOW_AND_THEN", 100)
     simulated(capsys)
     assert [share for share, what in told if what == "writing submissions"] == pytest.approx([0, 1 / 3, 2 / 3])

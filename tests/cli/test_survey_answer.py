@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cloister.cli import app
-from cloister.local import Collector, Question, Survey
+from cloister.local import Collector, Survey, SurveyQuestion
 from cloister.local.survey import example_survey, token_id
 
 ANSWERS = """
@@ -171,7 +171,7 @@ def test_nothing_is_written_unless_agreed(monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_a_question_that_must_be_answered_is_asked_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    question = Question(id="q", kind="yes_no", text="?", help="Really.", levels={"low": 4})
+    question = SurveyQuestion(id="q", kind="yes_no", text="?", help="Really.", levels={"low": 4})
     Survey(id="s", title="t", collector="c", questions=(question,)).write("survey.yaml", overwrite=True)
     assert typed(monkeypatch, "", "", "", "yes", "y") == 0
     assert json.loads(Path("sent.json").read_text("utf-8"))["reports"][0]["level"] == "low"

@@ -12,7 +12,7 @@ from cloister import synth
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import open_ledger
 from cloister.cli import app
-from cloister.synth import quality
+from cloister.synth import row_comparison
 
 SECRET = "zanzibar"
 SCHEMA = """\
@@ -177,7 +177,7 @@ def test_the_report_compares_with_the_rows_and_the_card_does_not(
         seen.append((real.count(), made.count(), how))
         return _Found()
 
-    monkeypatch.setattr(quality, "evaluate", evaluate)
+    monkeypatch.setattr(row_comparison, "evaluate", evaluate)
     assert _synth("--rows", "10", "--report", "r.md", "--card", "c.md", "--columns", "sex,sick") == 0
     assert seen[0][:2] == (401, 10)
     report, card = Path("r.md").read_text("utf-8"), Path("c.md").read_text("utf-8")

@@ -53,7 +53,7 @@ def test_the_tour_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_price_is_paid_before_the_table_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     from cloister.accounting.budget import Budget
     from cloister.accounting.ledger import open_ledger
-    from cloister.cli.output import Output
+    from cloister.cli.commands import CommandOutput
 
     def fail(table: object) -> int:
         raise RuntimeError("the disk is broken")
@@ -61,5 +61,5 @@ def test_the_price_is_paid_before_the_table_is_read(monkeypatch: pytest.MonkeyPa
     ledger = open_ledger("memory:")
     ledger.open_account(tour.DATASET, budget=Budget(epsilon=1), unit="patient")
     with pytest.raises(RuntimeError, match="broken"):
-        tour._ask(Output(as_json=True), ledger, None, tour.Question("Broken?", "0.2", fail))
+        tour._ask(CommandOutput(as_json=True), ledger, None, tour.TourQuestion("Broken?", "0.2", fail))
     assert ledger.remaining(tour.DATASET) == Budget(epsilon="0.8")

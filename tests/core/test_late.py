@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from cloister.core._late import late_module
+from cloister.core.lazy_imports import late_module
 
 
 def test_a_module_is_loaded_at_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,7 +156,9 @@ def test_integers_below_refuse_words_that_would_favor_a_result() -> None:
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20), st.integers(1, 2**62))
 def test_scaled_words_are_exact(words: list[int], bound: int) -> None:
-    assert random.scaled(np.array(words, dtype=np.uint64), bound).tolist() == [word * bound >> 64 for word in words]
+    assert random.scale_words(np.array(words, dtype=np.uint64), bound).tolist() == [
+        word * bound >> 64 for word in words
+    ]
 
 
 @pytest.mark.parametrize("bound", [3, 5, 6, 7])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from cloister.crypto import drafts
+from cloister.crypto import private_files
 from cloister.crypto.keys import DataKey, MasterKey, wrapping_version
 from cloister.errors import CryptoError, DecryptionError
 
@@ -53,7 +53,7 @@ def test_another_master_key_gives_the_same_short_error() -> None:
 
 
 def test_rotation_keeps_the_old_versions_until_they_are_removed() -> None:
-    rotated = MASTER.rotated()
+    rotated = MASTER.rotate()
     assert (rotated.versions, rotated.newest, MASTER.versions) == ((1, 2), 2, (1,))
     assert rotated.unwrap(WRAPPED, purpose="blob", object_id="a1").reveal() == KEY.reveal()
     renewed = rotated.rewrap(WRAPPED, purpose="blob", object_id="a1")
@@ -64,12 +64,12 @@ def test_rotation_keeps_the_old_versions_until_they_are_removed() -> None:
     assert only_new.unwrap(renewed, purpose="blob", object_id="a1").reveal() == KEY.reveal()
     with pytest.raises(DecryptionError):
         only_new.unwrap(WRAPPED, purpose="blob", object_id="a1")
-    assert only_new.rotated().versions == (2, 3)
+    assert only_new.rotate().versions == (2, 3)
 
 
 @pytest.mark.parametrize("version", [1, 2, 7])
 def test_the_newest_version_and_unknown_ones_cannot_be_removed(version: int) -> None:
-    key = MASTER.rotated() if version == 2 else MASTER
+    key = MASTER.rotate() if version == 2 else MASTER
     with pytest.raises(CryptoError, match="rotate first"):
         key.without(version)
 
@@ -137,14 +137,14 @@ def test_a_key_file_that_another_process_makes_meanwhile_is_read(
 
 def test_a_rotated_key_replaces_its_file(tmp_path: Path) -> None:
     path = tmp_path / "master.key"
-    rotated = MasterKey.create(path).rotated()
+    rotated = MasterKey.create(path).rotate()
     rotated.write(path)
     assert MasterKey.from_file(path).versions == (1, 2)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    rotated = MASTER.rotated()
+    rotated = MASTER.rotate()
     monkeypatch.setenv("SOME_KEY", rotated.to_text().replace("\n", ","))
     assert MasterKey.from_environment("SOME_KEY").to_text() == rotated.to_text()
     monkeypatch.delenv("SOME_KEY")
@@ -199,7 +199,7 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path, monkeypatch: pytes
     def refuse(*_: object) -> None:
         raise OSError
 
-    monkeypatch.setattr(drafts.os, "fsync", refuse)
+    monkeypatch.setattr(private_files.os, "fsync", refuse)
     with pytest.raises(CryptoError, match="the system refused"):
         MasterKey.create(tmp_path / "master.key")
     assert list(tmp_path.iterdir()) == []

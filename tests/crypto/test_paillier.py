@@ -73,7 +73,7 @@ def test_the_default_is_longer_than_the_least(monkeypatch: pytest.MonkeyPatch) -
 
 def test_two_ciphertexts_of_one_number_differ_and_a_renewed_one_as_well() -> None:
     first, second = KEY.public.encrypt(7), KEY.public.encrypt(7)
-    renewed = KEY.public.renewed(first)
+    renewed = KEY.public.renew(first)
     assert len({first, second, renewed}) == 3
     assert {KEY.decrypt(each) for each in (first, second, renewed)} == {7}
 

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from cloister.data.columns import Column
 from cloister.data.engines import files
-from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
+from cloister.data.values import StorageType
 from cloister.errors import DataError, DataWarning, SchemaError
 
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from cloister.data.measures import CountPresent, Measure, Sum, SumOfSquares
-from cloister.data.profile import StorageType
 from cloister.data.sources import open_table
+from cloister.data.values import StorageType
 from cloister.errors import ParameterError
 from tests.support import engine_tables, reference
 from tests.support.conditions import conditions

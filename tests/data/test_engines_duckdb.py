@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from cloister.data.engines.duckdb import connect
-from cloister.data.profile import StorageType
 from cloister.data.sources import open_table
+from cloister.data.values import StorageType
 from cloister.errors import DataError, ParameterError, SourceNotFoundError
 
 ENDLESS = """

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cloister.data.engines import duckdb as engine_module, memory
+from cloister.data.engines import duckdb as engine_module, duckdb as engines_duckdb
 from cloister.data.engines.base import select_all
 from cloister.data.engines.duckdb import DuckDBEngine, connect
 from cloister.data.sources import open_table
@@ -28,7 +28,10 @@ def limit_of(engine: Any) -> int:
 
 
 def bound_of(engine: Any) -> int:
-    return int(engine._connection.execute("SELECT current_setting('threads')").fetchall()[0][0]) * memory.PER_THREAD
+    return (
+        int(engine._connection.execute("SELECT current_setting('threads')").fetchall()[0][0])
+        * engines_duckdb.PER_THREAD
+    )
 
 
 def failing_once(engine: Any, error: Exception) -> list[str]:
@@ -59,7 +62,7 @@ def test_what_the_database_holds_comes_on_top(tmp_path: Path) -> None:
 
 
 def test_a_question_that_does_not_fit_goes_through_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "PER_THREAD", 6_000_000)
+    monkeypatch.setattr(engines_duckdb, "PER_THREAD", 6_000_000)
     texts = np.char.add("a text that needs some room ", np.arange(150_000).astype(str))
     table = open_table(pa.table({"t": pa.array(texts.tolist()), "n": np.arange(150_000) % 7}))
     assert len(table.frequencies(["t"])) == 150_000
@@ -101,11 +104,15 @@ def test_without_a_folder_there_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_folders_are_private_and_databases_do_not_share_them(tmp_path: Path) -> None:
-    folders = [Path(memory.spill_folder()) for _ in range(2)]
+    folders = [Path(engines_duckdb.spill_folder()) for _ in range(2)]
     assert folders[0] != folders[1]
     assert folders[0].parent == folders[1].parent
     assert folders[0].parent.stat().st_mode & 0o777 == 0o700
-    assert memory.spill_folder("a.db") == memory.spill_folder("a.db") != memory.spill_folder("b.db")
+    assert (
+        engines_duckdb.spill_folder("a.db")
+        == engines_duckdb.spill_folder("a.db")
+        != engines_duckdb.spill_folder("b.db")
+    )
     used = connect().execute("SELECT current_setting('temp_directory')").fetchall()[0][0]
     assert Path(used).parent == folders[0].parent
 

@@ -7,10 +7,10 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from cloister.data.engines import postgres
+from cloister.data.engines import _postgres as postgres
 from cloister.data.measures import CountPresent, Sum
-from cloister.data.profile import StorageType
 from cloister.data.sources import open_table
+from cloister.data.values import StorageType
 from cloister.errors import DataError, DataWarning, SourceNotFoundError, SourceUnreachableError
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]

@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cloister.data.engines import spark as spark_engine
+from cloister.data.engines import _spark as spark_engine
 from cloister.data.measures import Sum
-from cloister.data.profile import StorageType
 from cloister.data.sources import open_table
+from cloister.data.values import StorageType
 from cloister.errors import DataError, DataWarning, ParameterTypeError
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -7,8 +7,8 @@ from hypothesis import given, settings, strategies as st
 
 from cloister.data.frequency import FrequencyTable, build
 from cloister.data.measures import Sum
-from cloister.data.profile import StorageType
 from cloister.data.sources import open_table
+from cloister.data.values import StorageType
 from cloister.errors import ParameterError, UnknownColumnError
 
 ROWS = pa.table({"a": [1, 2, 2, None], "b": ["x", "y", "x", "x"], "c": [1.5, 2.5, 3.5, 4.5]})

@@ -4,10 +4,17 @@ from typing import Any
 
 import pytest
 
-from cloister.data.column_names import identifier_by_name, plain_name
-from cloister.data.identifiers import find_identifier, form_of, names_subject, percent, uniqueness
-from cloister.data.national_ids import is_turkish_identity
-from cloister.data.profile import ColumnProfile, StorageType
+from cloister.data._identifiers import (
+    find_identifier,
+    form_of,
+    identifier_by_name,
+    is_turkish_identity,
+    names_subject,
+    percent,
+    plain_name,
+    uniqueness,
+)
+from cloister.data.values import ColumnProfile, StorageType
 
 
 def profile(values: list[Any], *, name: str = "column", kind: StorageType = StorageType.TEXT) -> ColumnProfile:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from cloister.data._inference import infer_schema
 from cloister.data.columns import Column, Kind, Role
-from cloister.data.inference import infer_schema
-from cloister.data.profile import ColumnProfile, StorageType
 from cloister.data.schema import Schema
+from cloister.data.values import ColumnProfile, StorageType
 from cloister.errors import DataWarning, ParameterTypeError, UnconfirmedSchemaError
 
 

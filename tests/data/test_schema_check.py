@@ -8,9 +8,9 @@ import pytest
 
 from cloister.data.columns import Column, Kind, Missing, Role
 from cloister.data.hierarchy import Hierarchy
-from cloister.data.profile import ColumnProfile, StorageType
 from cloister.data.schema import Schema
 from cloister.data.schema_check import Severity
+from cloister.data.values import ColumnProfile, StorageType
 
 
 class Example:

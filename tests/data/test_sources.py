@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.core.random import SeededRandomSource
-from cloister.data.engines import csv_errors, files
+from cloister.data.engines import csv_input, files
 from cloister.data.measures import CountPresent, Sum
-from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
+from cloister.data.values import StorageType
 from cloister.errors import (
     DataError,
     DataWarning,
@@ -220,12 +220,12 @@ def test_a_header_with_many_values_gets_a_warning_that_does_not_quote_them(tmp_p
 
 
 def test_a_file_that_vanishes_while_it_is_explained_gets_a_general_answer(tmp_path: Path) -> None:
-    error = csv_errors.explained([tmp_path / "gone.csv"], "an invalid state", "utf-8")
+    error = csv_input.explain_failure([tmp_path / "gone.csv"], "an invalid state", "utf-8")
     assert "could not be read as CSV" in error.problem
 
 
 def test_other_csv_troubles_get_a_general_answer() -> None:
-    error = csv_errors.explained([Path("a.csv"), Path("b.csv")], "something about SECRET", "utf-8")
+    error = csv_input.explain_failure([Path("a.csv"), Path("b.csv")], "something about SECRET", "utf-8")
     assert "one of the 1 files beside it) could not be read as CSV" in error.problem
 
 

@@ -15,10 +15,10 @@ import sqlglot
 
 from cloister.data.columns import Column, Kind
 from cloister.data.measures import CountPresent, Sum, SumOfSquares
-from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
+from cloister.data.values import StorageType
 from cloister.errors import (
     CloisterError,
     DataWarning,

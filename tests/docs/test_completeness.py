@@ -11,7 +11,7 @@ import pytest
 
 import cloister
 from cloister import errors
-from cloister.cli import app, failures
+from cloister.cli import app, app as cli_app
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -83,8 +83,8 @@ def test_every_error_is_in_the_errors_reference(name: str) -> None:
     row = re.search(rf"^\| `{name}` \|.*\| (?P<code>\d|-) \|$", page, re.MULTILINE)
     assert row is not None
     if issubclass(cls, errors.CloisterError):
-        nearest = next(base for base in cls.__mro__ if base in failures.EXIT_CODES)
-        assert row["code"] == str(failures.EXIT_CODES[nearest])
+        nearest = next(base for base in cls.__mro__ if base in cli_app.EXIT_CODES)
+        assert row["code"] == str(cli_app.EXIT_CODES[nearest])
 
 
 @pytest.mark.parametrize("path", sorted(COMMANDS))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cloister.hub.services.registry import algorithms
+from cloister.hub.services.registry import service_registry
 from tests.docs import markdown
 
 ROOT = Path(__file__).parents[2]
@@ -40,17 +40,18 @@ def test_the_examples_of_docstrings(path: Path, tmp_path: Path, monkeypatch: pyt
 @pytest.fixture(scope="module")
 def guest_list() -> list[str]:
     """The services that there were before the examples of this module registered theirs."""
-    return list(algorithms)
+    return list(service_registry)
 
 
 @pytest.mark.parametrize("turn", ["first", "second"])
 def test_what_an_example_registers_is_gone_before_the_next_test(
     turn: str, guest_list: list[str], tmp_path: Path
 ) -> None:
-    assert list(algorithms) == guest_list
-    register = "from cloister.hub.services.registry import algorithms\nalgorithms.register('example.guest')(object())\n"
+    assert list(service_registry) == guest_list
+    register = "from cloister.hub.services.registry import service_registry as known\n"
+    register += "known.register('example.guest')(object())\n"
     assert markdown.run_page(_page(tmp_path, f"```python\n{register}```\n")) == 1
-    assert "example.guest" in algorithms
+    assert "example.guest" in service_registry
 
 
 def _page(folder: Path, text: str) -> Path:

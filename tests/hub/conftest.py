@@ -14,32 +14,34 @@ from fastapi.testclient import TestClient
 
 from cloister.hub import hub as hub_module
 from cloister.hub.app import create_app
-from cloister.hub.domain.roles import Role
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.gateway.identity import COOKIE, CSRF_COOKIE, CSRF_HEADER
 from cloister.hub.hub import Hub, open_hub
-from cloister.hub.services.sessions import open_login
 from cloister.hub.settings import Settings
 from cloister.hub.store.database import Store
-from cloister.hub.store.migrating import current_revision, upgrade
 from cloister.hub.store.models import Organisation, User, new_id
-from tests.support.postgres import empty_database
+from cloister.hub.store.table_upgrade import current_revision, upgrade
+from cloister.hub.use_cases.sessions import open_login
+from tests.support.postgres import copy_database, empty_database
 
 ClientFor = Callable[..., TestClient]
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _tables_made_once() -> Iterator[None]:
-    """Copy the tables of new hubs on SQLite from the first one; to migrate takes longer than most tests."""
+    """Copy the tables of new hubs from the first one on such a database; to migrate takes longer than most tests."""
     with pytest.MonkeyPatch.context() as patch, closing(sqlite3.connect(":memory:")) as made:
-        patch.setattr(hub_module, "upgrade", partial(_upgrade_by_copy, made))
+        patch.setattr(hub_module, "upgrade", partial(_upgrade_by_copy, made, set()))
         yield
 
 
-def _upgrade_by_copy(made: sqlite3.Connection, store: Store) -> bool:
+def _upgrade_by_copy(made: sqlite3.Connection, servers: set[str], store: Store) -> bool:
     with store.engine.connect() as connection:
-        is_new = store.dialect == "sqlite" and current_revision(connection) is None
+        is_new = current_revision(connection) is None
     if not is_new:
         return upgrade(store)
+    if store.dialect == "postgresql":
+        return _upgrade_by_template(servers, store)
     if not made.execute("SELECT 1 FROM sqlite_schema").fetchone():
         upgrade(store)
         with store.engine.connect() as connection:
@@ -47,6 +49,21 @@ def _upgrade_by_copy(made: sqlite3.Connection, store: Store) -> bool:
         return True
     with store.engine.connect() as connection:
         made.backup(connection.connection.driver_connection)
+    return True
+
+
+def _upgrade_by_template(servers: set[str], store: Store) -> bool:
+    url = store.engine.url
+    server, name = url.set(drivername="postgresql", database="postgres"), str(url.database)
+    text = server.render_as_string(hide_password=False)
+    if text not in servers:
+        upgrade(store)
+        store.engine.dispose()
+        copy_database(text, name, "hub_template")
+        servers.add(text)
+    else:
+        store.engine.dispose()
+        copy_database(text, "hub_template", name)
     return True
 
 
@@ -82,7 +99,7 @@ def client_for(hub: Hub) -> Iterator[ClientFor]:
     """A function that makes an account and returns its browser: ``client_for("ada", Role.DATA_USER, of="north")``."""
     app, clients = create_app(hub), []
 
-    def make(name: str | None = None, *roles: Role, of: str = "north") -> TestClient:
+    def make(name: str | None = None, *roles: AccountRole, of: str = "north") -> TestClient:
         client = TestClient(app, base_url="http://127.0.0.1:8080", follow_redirects=False)
         clients.append(client)
         if name is not None:
@@ -94,7 +111,7 @@ def client_for(hub: Hub) -> Iterator[ClientFor]:
         client.close()
 
 
-def add_user(hub: Hub, name: str, *roles: Role, of: str = "north") -> str:
+def add_user(hub: Hub, name: str, *roles: AccountRole, of: str = "north") -> str:
     """Make an account without a password, and its organisation if it is new; return its id."""
     with hub.store.writing() as session:
         organisation = session.query(Organisation).filter_by(name=of).one_or_none()

@@ -15,9 +15,9 @@ import uvicorn
 from cloister.hub.app import create_app
 from cloister.hub.gateway.identity import COOKIE, CSRF_COOKIE
 from cloister.hub.hub import Hub, open_hub
-from cloister.hub.services.sessions import open_login
 from cloister.hub.settings import Settings
 from cloister.hub.store.models import User
+from cloister.hub.use_cases.sessions import open_login
 
 
 @contextmanager

@@ -13,8 +13,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from cloister.hub import serving
-from cloister.hub.serving import ANSWER_SECONDS, HEADER_SECONDS, TimedConnection, bound_socket
+from cloister.hub import server
+from cloister.hub.server import ANSWER_SECONDS, HEADER_SECONDS, TimedConnection, bind_socket
 from cloister.hub.settings import Settings
 
 
@@ -27,7 +27,7 @@ def test_accepted_connections_send_small_answers_at_once(tmp_path: Path, host: s
             accepted.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
             writer.close()
 
-        with bound_socket(Settings(folder=tmp_path, host=host, port=0)) as listening:
+        with bind_socket(Settings(folder=tmp_path, host=host, port=0)) as listening:
             async with await asyncio.start_server(look, sock=listening):
                 _, writer = await asyncio.open_connection(*listening.getsockname()[:2])
                 found = await accepted
@@ -181,5 +181,5 @@ def test_the_hub_may_hold_as_many_connections_as_it_takes(
     given: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
     monkeypatch.setattr(resource, "setrlimit", lambda _, wanted: given.append(wanted))
-    serving._raise_file_limit()
+    server._raise_file_limit()
     assert given == ([] if raised is None else [raised])

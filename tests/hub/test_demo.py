@@ -7,9 +7,9 @@ from fastapi.testclient import TestClient
 from cloister.hub import demo
 from cloister.hub.demo import Demo
 from cloister.hub.hub import Hub
-from cloister.learn.saving import model_of
+from cloister.learn.persistence import model_of
 from tests.hub.conftest import ClientFor, sign_in
-from tests.hub.offered.helpers import API, PURPOSE, ask, job_of, user_id, work
+from tests.hub.services.helpers import API, PURPOSE, ask, job_of, user_id, work
 
 WANTED = {
     "model": "gaussian_nb",

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from cloister.cli.app import cloister
-from cloister.hub.serving import check_place
+from cloister.hub.server import check_place
 from cloister.hub.settings import Settings, read_settings
 from tests.support import service_machine, tools
 

@@ -16,10 +16,10 @@ import pytest
 
 from cloister.cli.app import run
 from cloister.errors import ConflictError, CryptoError, DataError
-from cloister.hub.copies import backup, restore
+from cloister.hub.backups import backup, restore
 from cloister.hub.hub import open_hub
 from cloister.hub.settings import Settings
-from cloister.hub.store.migrating import current_revision, revisions, upgrade
+from cloister.hub.store.table_upgrade import current_revision, revisions, upgrade
 from tests.support.hub_world import COUNT, OWNER, World, populated
 
 pytestmark = pytest.mark.slow
@@ -182,7 +182,7 @@ def test_a_database_of_a_newer_hub_is_left_alone(tmp_path: Path) -> None:
 def test_the_names_of_migrations_are_their_revisions() -> None:
     from alembic.script import ScriptDirectory
 
-    from cloister.hub.store.migrating import configuration
+    from cloister.hub.store.table_upgrade import configuration
 
     scripts = ScriptDirectory.from_config(configuration())
     assert sorted(script.revision for script in scripts.walk_revisions()) == revisions()

@@ -16,13 +16,12 @@ from fastapi.testclient import TestClient
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from cloister.hub import logs
+from cloister.hub import logs, workers
 from cloister.hub.app import create_app
 from cloister.hub.domain import actions
 from cloister.hub.gateway import GuardedRouter
 from cloister.hub.hub import Hub
 from cloister.hub.settings import Settings
-from cloister.hub.working import worker
 from tests.support.hub_world import ADDRESS
 
 SECRET = "Zenobia, born 1961, has asthma"
@@ -99,10 +98,10 @@ def test_a_request_that_breaks_the_hub_is_logged_by_its_route(hub: Hub) -> None:
 
 def test_a_worker_that_dies_says_of_what_kind_of_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    monkeypatch.setattr(worker.Worker, "run", lambda _: fail())
+    monkeypatch.setattr(workers.Worker, "run", lambda _: fail())
     lines: list[dict[str, Any]] = []
     with logging_into(lines), pytest.raises(SystemExit):
-        worker.main(Settings(folder=tmp_path))
+        workers.run_worker(Settings(folder=tmp_path))
     (line,) = (line for line in lines if line["event"] == "worker failed")
     assert line["kind"] == "ValueError"
 

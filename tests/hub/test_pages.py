@@ -6,9 +6,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from cloister.errors import InternalError
-from cloister.hub.domain.roles import Role
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.hub import Hub
-from cloister.hub.web.wording import safe_svg
+from cloister.hub.web.display import safe_svg
 from tests.hub.conftest import ClientFor, add_user
 from tests.support.hub_datasets import ready_dataset, subject, work
 
@@ -26,8 +26,8 @@ from tests.support.hub_datasets import ready_dataset, subject, work
     ],
 )
 def test_an_owner_sees_the_pages(hub: Hub, client_for: ClientFor, path: str) -> None:
-    owner = client_for("olga", Role.DATA_OWNER)
-    made = ready_dataset(hub, subject(hub, add_user(hub, "otto", Role.DATA_OWNER)))
+    owner = client_for("olga", AccountRole.DATA_OWNER)
+    made = ready_dataset(hub, subject(hub, add_user(hub, "otto", AccountRole.DATA_OWNER)))
     page = owner.get(path.format(made))
     assert page.status_code == 200, page.text
     assert "<h1>" in page.text
@@ -35,8 +35,8 @@ def test_an_owner_sees_the_pages(hub: Hub, client_for: ClientFor, path: str) -> 
 
 
 def test_the_page_of_an_answer_shows_it(hub: Hub, client_for: ClientFor) -> None:
-    owner = client_for("olga", Role.DATA_OWNER)
-    dataset = ready_dataset(hub, subject(hub, add_user(hub, "otto", Role.DATA_OWNER)))
+    owner = client_for("olga", AccountRole.DATA_OWNER)
+    dataset = ready_dataset(hub, subject(hub, add_user(hub, "otto", AccountRole.DATA_OWNER)))
     asked = {"parameters": {"sql": "SELECT sex, COUNT(*) AS n FROM data GROUP BY sex", "epsilon": "0.5"}}
     job = owner.post(f"/api/v1/datasets/{dataset}/services/query.sql/runs", json=asked).json()["id"]
     assert "waiting for a worker" in owner.get(f"/jobs/{job}").text
@@ -56,8 +56,8 @@ def answered(hub: Hub, owner: TestClient, dataset: str, sql: str) -> dict[str, A
 def test_a_repeated_question_is_free_and_one_that_is_shown_differently_is_not_the_same(
     hub: Hub, client_for: ClientFor
 ) -> None:
-    owner = client_for("olga", Role.DATA_OWNER)
-    dataset = ready_dataset(hub, subject(hub, add_user(hub, "otto", Role.DATA_OWNER)))
+    owner = client_for("olga", AccountRole.DATA_OWNER)
+    dataset = ready_dataset(hub, subject(hub, add_user(hub, "otto", AccountRole.DATA_OWNER)))
 
     def columns(job: str) -> dict[str, list[float]]:
         found = owner.get(f"/api/v1/jobs/{job}/result").json()["document"]["columns"]
@@ -80,8 +80,8 @@ def test_a_repeated_question_is_free_and_one_that_is_shown_differently_is_not_th
 
 @pytest.mark.parametrize("name", ["visits, one = a day", "onload=x", "javascript: never", "<script>alert(1)</script>"])
 def test_words_that_look_like_code_are_words_in_a_chart(hub: Hub, client_for: ClientFor, name: str) -> None:
-    owner = client_for("olga", Role.DATA_OWNER)
-    dataset = ready_dataset(hub, subject(hub, add_user(hub, "otto", Role.DATA_OWNER)))
+    owner = client_for("olga", AccountRole.DATA_OWNER)
+    dataset = ready_dataset(hub, subject(hub, add_user(hub, "otto", AccountRole.DATA_OWNER)))
     job = answered(hub, owner, dataset, f'SELECT sex, COUNT(*) AS "{name}" FROM data GROUP BY sex')["id"]
     page = owner.get(f"/jobs/{job}")
     assert page.status_code == 200
@@ -107,8 +107,8 @@ def test_a_chart_that_could_run_something_is_refused(drawing: str) -> None:
 
 
 def test_the_line_about_work_says_what_was_asked(hub: Hub, client_for: ClientFor) -> None:
-    owner = client_for("olga", Role.DATA_OWNER)
-    dataset = ready_dataset(hub, subject(hub, add_user(hub, "otto", Role.DATA_OWNER)))
+    owner = client_for("olga", AccountRole.DATA_OWNER)
+    dataset = ready_dataset(hub, subject(hub, add_user(hub, "otto", AccountRole.DATA_OWNER)))
     made = owner.post(f"/api/v1/datasets/{dataset}/services/release.anonymize/runs", json={"parameters": {"k": 2}})
     page = owner.get(f"/jobs/{made.json()['id']}")
     assert "Make a protected table" in page.text
@@ -117,7 +117,7 @@ def test_the_line_about_work_says_what_was_asked(hub: Hub, client_for: ClientFor
 
 @pytest.mark.parametrize(("path", "status"), [("/people", 403), ("/datasets/ds_none", 404), ("/nowhere", 404)])
 def test_an_error_page_knows_who_is_signed_in(client_for: ClientFor, path: str, status: int) -> None:
-    page = client_for("ada", Role.DATA_USER).get(path)
+    page = client_for("ada", AccountRole.DATA_USER).get(path)
     assert page.status_code == status
     assert "To the start page" in page.text
     assert "Sign in" not in page.text
@@ -125,7 +125,7 @@ def test_an_error_page_knows_who_is_signed_in(client_for: ClientFor, path: str, 
 
 
 def test_a_list_that_is_empty_by_default_is_an_empty_field(hub: Hub, client_for: ClientFor) -> None:
-    owner = client_for("olga", Role.DATA_OWNER)
-    made = ready_dataset(hub, subject(hub, add_user(hub, "otto", Role.DATA_OWNER)))
+    owner = client_for("olga", AccountRole.DATA_OWNER)
+    made = ready_dataset(hub, subject(hub, add_user(hub, "otto", AccountRole.DATA_OWNER)))
     page = owner.get(f"/datasets/{made}/services/risk.assess")
     assert 'name="quasi_identifiers" value=""' in page.text

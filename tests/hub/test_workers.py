@@ -15,21 +15,17 @@ from typing import Any
 import pytest
 
 from cloister.errors import HubUnavailableError
-from cloister.hub.domain.jobs import State
-from cloister.hub.domain.roles import Role
+from cloister.hub import queue, workers
+from cloister.hub.domain.lifecycles import JobState
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.hub import Hub
-from cloister.hub.jobs import queue
-from cloister.hub.jobs.queue import BrokenOff, Standing
-from cloister.hub.services import running
-from cloister.hub.services.registry import algorithms
-from cloister.hub.store.models import Job, Result
-from cloister.hub.working import keeping, worker
-from cloister.hub.working.keeping import KeptClaim
-from cloister.hub.working.supervisor import FIRST_PAUSE, Supervisor
-from cloister.hub.working.tables import OpenTables
-from cloister.hub.working.worker import Worker
+from cloister.hub.queue import BrokenOff, Standing
+from cloister.hub.services.registry import service_registry
+from cloister.hub.store.models import Job, ResultRecord
+from cloister.hub.use_cases import jobs
+from cloister.hub.workers import FIRST_RESTART_PAUSE, KeptClaim, OpenTables, Supervisor, Worker
 from tests.hub.conftest import add_user, make_hub
-from tests.hub.services.conftest import job, submit
+from tests.hub.use_cases.jobs.conftest import job, submit
 from tests.support import hub_services, hub_worker
 from tests.support.forking import fork_context
 from tests.support.hub_services import add_dataset
@@ -38,13 +34,13 @@ from tests.support.hub_services import add_dataset
 @pytest.fixture(autouse=True)
 def services(monkeypatch: pytest.MonkeyPatch) -> None:
     for service in hub_services.SERVICES:
-        monkeypatch.setitem(algorithms._members, service.name, service)
+        monkeypatch.setitem(service_registry._members, service.name, service)
 
 
 @pytest.fixture
 def asked(any_hub: Hub) -> Callable[..., Job]:
     """A function that asks for a run on a dataset of its own."""
-    ada = add_user(any_hub, "ada", Role.DATA_USER, of="south")
+    ada = add_user(any_hub, "ada", AccountRole.DATA_USER, of="south")
     dataset = add_dataset(any_hub, users=(ada,))
 
     def ask(service: str = "test.count") -> Job:
@@ -66,7 +62,7 @@ def set_settings(hub: Hub, **values: Any) -> None:
 
 
 def is_final(hub: Hub, job_id: str) -> bool:
-    return State(job(hub, job_id).state).is_final
+    return JobState(job(hub, job_id).state).is_final
 
 
 # One worker ----------------------------------------------------------------------------------------------------------
@@ -76,7 +72,7 @@ def test_a_worker_does_what_there_is_and_keeps_tables_open(any_hub: Hub, asked: 
     first, second = asked("test.fresh"), asked("test.fresh")
     sole = Worker(any_hub, name="w")
     assert [sole.work_once(), sole.work_once(), sole.work_once()] == [True, True, False]
-    assert {job(any_hub, first.id).state, job(any_hub, second.id).state} == {State.DONE}
+    assert {job(any_hub, first.id).state, job(any_hub, second.id).state} == {JobState.DONE}
     assert len(sole._tables) == 1
 
 
@@ -88,7 +84,7 @@ def test_a_worker_hears_of_new_work_and_ends_when_told(any_hub: Hub, asked: Call
     wait_for(lambda: is_final(any_hub, made.id))
     stopping.set()
     thread.join()
-    assert job(any_hub, made.id).state == State.DONE
+    assert job(any_hub, made.id).state == JobState.DONE
 
 
 def test_a_worker_that_is_told_to_end_gives_its_work_back(any_hub: Hub, asked: Callable[..., Job]) -> None:
@@ -99,7 +95,7 @@ def test_a_worker_that_is_told_to_end_gives_its_work_back(any_hub: Hub, asked: C
     stopping.set()
     thread.join()
     found = job(any_hub, made.id)
-    assert (found.state, found.losses, found.worker) == (State.QUEUED, 0, None)
+    assert (found.state, found.losses, found.worker) == (JobState.QUEUED, 0, None)
 
 
 def test_work_that_is_canceled_stops(any_hub: Hub, asked: Callable[..., Job]) -> None:
@@ -109,7 +105,7 @@ def test_work_that_is_canceled_stops(any_hub: Hub, asked: Callable[..., Job]) ->
     wait_for(lambda: job(any_hub, made.id).stage == "waiting")
     with any_hub.store.writing() as session:
         queue.request_cancel(session, made.id)
-    wait_for(lambda: job(any_hub, made.id).state == State.CANCELED)
+    wait_for(lambda: job(any_hub, made.id).state == JobState.CANCELED)
     stopping.set()
     thread.join()
 
@@ -126,13 +122,13 @@ def test_work_whose_claim_is_lost_stops_and_changes_nothing(any_hub: Hub, asked:
         found.attempt += 1
         found.stage = "taken"
     thread.join()
-    assert (job(any_hub, made.id).state, job(any_hub, made.id).stage) == (State.RUNNING, "taken")
+    assert (job(any_hub, made.id).state, job(any_hub, made.id).stage) == (JobState.RUNNING, "taken")
 
 
 def test_a_heartbeat_keeps_long_work_claimed(any_hub: Hub, asked: Callable[..., Job]) -> None:
     asked("test.endless")
     set_settings(any_hub, lease_seconds=0.15)
-    held = running.take(any_hub, "w")
+    held = jobs.take(any_hub, "w")
     assert held is not None
     with KeptClaim(any_hub, held, stopping=threading.Event()):
         first = job(any_hub, held.job_id).lease_until
@@ -146,7 +142,7 @@ def test_a_heartbeat_ends_with_its_claim_and_outlasts_the_database(
 ) -> None:
     asked("test.endless")
     set_settings(any_hub, lease_seconds=0.1)
-    held = running.take(any_hub, "w")
+    held = jobs.take(any_hub, "w")
     assert held is not None
     failures, beat = iter([True, True]), queue.heartbeat
 
@@ -155,7 +151,7 @@ def test_a_heartbeat_ends_with_its_claim_and_outlasts_the_database(
             raise HubUnavailableError("away", fix="wait")
         return beat(*arguments)
 
-    monkeypatch.setattr(keeping.queue, "heartbeat", failing)
+    monkeypatch.setattr(workers.queue, "heartbeat", failing)
     with KeptClaim(any_hub, held, stopping=threading.Event()) as kept:
         wait_for(lambda: next(failures, None) is None)
         with any_hub.store.writing() as session:
@@ -174,9 +170,9 @@ def test_progress_that_cannot_be_told_does_not_break_the_work(
         raise HubUnavailableError("away", fix="wait")
 
     made = asked()
-    monkeypatch.setattr(keeping.queue, "report_progress", fail)
+    monkeypatch.setattr(workers.queue, "report_progress", fail)
     Worker(any_hub).work_once()
-    assert job(any_hub, made.id).state == State.DONE
+    assert job(any_hub, made.id).state == JobState.DONE
 
 
 def test_a_worker_waits_out_a_database_that_is_away(
@@ -197,7 +193,7 @@ def test_a_worker_waits_out_a_database_that_is_away(
 
     monkeypatch.setattr(sole, "work_once", failing)
     sole.run()
-    assert job(any_hub, made.id).state == State.DONE
+    assert job(any_hub, made.id).state == JobState.DONE
 
 
 def test_tables_are_kept_for_a_while_and_not_too_many() -> None:
@@ -240,14 +236,14 @@ def test_a_worker_killed_at_any_step_loses_no_spend_and_releases_once(
     wait_for(ended)
     found = job(any_hub, made.id)
     is_kept = point == "after the commit"
-    assert (found.state, found.attempt, found.losses) == (State.DONE, 2 - is_kept, 1 - is_kept)
+    assert (found.state, found.attempt, found.losses) == (JobState.DONE, 2 - is_kept, 1 - is_kept)
     with any_hub.store.reading() as session:
         ledger = any_hub.store.ledger(session)
         ledger.verify()
         kinds = [entry.kind.value for entry in ledger.entries(str(made.dataset_id))]
         assert (kinds.count("spend"), kinds.count("answer")) == (1, 1)
         assert ledger.spent(str(made.dataset_id)).amount == Fraction(1, 2)
-        assert session.query(Result).count() == 1
+        assert session.query(ResultRecord).count() == 1
 
 
 # The supervisor ------------------------------------------------------------------------------------------------------
@@ -256,7 +252,7 @@ def test_a_worker_killed_at_any_step_loses_no_spend_and_releases_once(
 @pytest.mark.slow
 @pytest.mark.parametrize("hub_of_two", ["sqlite"], indirect=True)
 def test_a_supervisor_replaces_the_dead_and_ends_the_living(hub_of_two: Hub) -> None:
-    ada = add_user(hub_of_two, "ada", Role.DATA_USER, of="south")
+    ada = add_user(hub_of_two, "ada", AccountRole.DATA_USER, of="south")
     dataset = add_dataset(hub_of_two, users=(ada,))
     with Supervisor(hub_of_two.settings, target=hub_worker.main) as supervisor:
         first = supervisor.process_ids
@@ -266,7 +262,7 @@ def test_a_supervisor_replaces_the_dead_and_ends_the_living(hub_of_two: Hub) -> 
         made = submit(hub_of_two, ada, dataset, "test.count", epsilon="0.5")
         wait_for(lambda: is_final(hub_of_two, made.id))
         last = supervisor.process_ids
-    assert job(hub_of_two, made.id).state == State.DONE
+    assert job(hub_of_two, made.id).state == JobState.DONE
     assert not any(Path(f"/proc/{process}").exists() for process in last)
 
 
@@ -293,23 +289,23 @@ def test_the_dead_are_replaced_less_and_less_often(monkeypatch: pytest.MonkeyPat
         place.process, place.started = Dead(), clock[0]
 
     monkeypatch.setattr(supervisor, "_fill", fill)
-    monkeypatch.setattr("cloister.hub.working.supervisor.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("cloister.hub.workers.time.monotonic", lambda: clock[0])
     place = supervisor._places[0]
     for tick in range(400):
         clock[0] = tick / 100
         supervisor._look_after(place)
     gaps = [round(later - earlier, 2) for earlier, later in pairwise(started)]
-    assert gaps[0] >= FIRST_PAUSE
+    assert gaps[0] >= FIRST_RESTART_PAUSE
     assert all(later >= 2 * earlier - 0.05 for earlier, later in pairwise(gaps))
 
 
 def test_a_worker_has_a_name_of_its_own() -> None:
-    assert worker.worker_name().endswith(f":{os.getpid()}")
+    assert workers.worker_name().endswith(f":{os.getpid()}")
 
 
 def test_a_worker_process_spills_no_rows_and_hears_that_it_is_to_end(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr(worker, "forbid_spilling", lambda: told.append("no spilling"))
+    monkeypatch.setattr(workers, "forbid_spilling", lambda: told.append("no spilling"))
 
     def run(self: Worker) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -318,7 +314,7 @@ def test_a_worker_process_spills_no_rows_and_hears_that_it_is_to_end(hub: Hub, m
     monkeypatch.setattr(Worker, "run", run)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        worker.main(hub.settings)
+        workers.run_worker(hub.settings)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -14,12 +14,12 @@ import numpy as np
 from cloister.attacks import audit_dp
 from cloister.attacks.confidence import binomial_bounds
 from cloister.core.random import random_source
-from cloister.learn.reading import read
-from cloister.mechanisms.allowance import Allowance
+from cloister.learn._inputs import read
+from cloister.mechanisms.allowance import NoiseAllowance
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quiet(Allowance):
+class Quiet(NoiseAllowance):
     """An allowance that buys a part of the noise that it should."""
 
     factor: int = 2
@@ -57,7 +57,7 @@ def is_refuted(happens: Callable[[int], bool], *, samples: int, is_right: bool, 
 def releases(model: Any, X: Any, *, epsilon: float, delta: float = 0.0) -> Callable[[], Any]:
     """Return a function that learns anew each time, with the noise of an epsilon that need not be the claimed one."""
     reading = read(model, X, None)
-    allowance = Allowance(total_epsilon=epsilon, total_delta=delta)
+    allowance = NoiseAllowance(total_epsilon=epsilon, total_delta=delta)
     plan, rows, source = model._plan(reading.facts, allowance), reading.fetch(model), random_source()
     model.encoding_ = reading.facts.encoding
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +23,13 @@ VALUES = {
 
 
 def patients(**columns: Any) -> Table:
-    return open_table(pa.table({**VALUES, **columns}))
+    return open_table(pa.table({**VALUES, **columns})) if columns else _opened()
+
+
+@cache
+def _opened() -> Table:
+    """Return the patients, opened once, since that takes longer than most tests."""
+    return open_table(pa.table(VALUES))
 
 
 def schema(**columns: Any) -> Schema:

@@ -16,7 +16,8 @@ from cloister.errors import (
     ParameterTypeError,
     UnconfirmedSchemaError,
 )
-from cloister.learn.encoding import Categorical, Encoding, Numeric, encoding_of
+from cloister.learn._encoding import Encoding, encoding_of
+from cloister.learn._features import Categorical, Numeric
 from tests.learn import data
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cloister.learn.base import PrivateClusterer
 from cloister.learn.catalog import load_all
-from cloister.testing.estimator_laws import needed_options
+from cloister.testing.estimator_laws import find_needed_options
 
 pytestmark = pytest.mark.no_cover  # tracing would take minutes; every estimator has tests of its own
 
@@ -110,7 +110,7 @@ def lenient(name: str, kind: Any) -> Any:
 
     Lenient.__name__ = Lenient.__qualname__ = f"Lenient{kind.__name__}"
     globals()[Lenient.__name__] = Lenient  # where pickle looks for it
-    return Lenient(**(OPTIONS.get(name) or needed_options(kind)))
+    return Lenient(**(OPTIONS.get(name) or find_needed_options(kind)))
 
 
 CASES = {name: lenient(name, kind) for name, kind in load_all().items()}

@@ -11,12 +11,12 @@ import pytest
 from cloister.core.random import RandomSource
 from cloister.errors import LawViolatedError
 from cloister.learn import PrivateGaussianNB
-from cloister.learn.base import Plan
+from cloister.learn._public_facts import PublicFacts
+from cloister.learn._rows import WeightedRows
+from cloister.learn.base import TrainingPlan
 from cloister.learn.catalog import load_all
-from cloister.learn.reading import Facts
-from cloister.learn.rows import Rows
-from cloister.mechanisms.allowance import Allowance, Step
-from cloister.testing.estimator_laws import EstimatorLaws, needed_options
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.testing.estimator_laws import EstimatorLaws, find_needed_options
 from cloister.testing.laws import Law
 from tests.learn.toys import ToyCenter, ToyCounts, ToyMean
 
@@ -31,7 +31,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 CASES = [
     pytest.param(law, id=f"{name}-{law}")
     for name, kind in load_all().items()
-    for law in EstimatorLaws(kind=kind, options=OPTIONS.get(name) or needed_options(kind))
+    for law in EstimatorLaws(kind=kind, options=OPTIONS.get(name) or find_needed_options(kind))
 ]
 
 
@@ -48,7 +48,7 @@ def test_bounded_budgets_apply_to_delta_too() -> None:
 @pytest.mark.parametrize("kind", [ToyCounts, ToyMean, ToyCenter])
 def test_laws_hold_for_every_kind_of_estimator(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(load_all()._members, kind.__name__.lower(), kind)
-    options = needed_options(kind)
+    options = find_needed_options(kind)
     assert bool(options) == (kind is ToyMean)
     EstimatorLaws(kind=kind, options=options).verify()
 
@@ -59,7 +59,7 @@ class Extremes(PrivateGaussianNB):
 
     learned = ("class_count_", "class_prior_", "theta_", "var_", "smallest_")
 
-    def _learn(self, facts: Facts, rows: Rows, plan: Plan, source: RandomSource) -> None:
+    def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:
         super()._learn(facts, rows, plan, source)
         self.smallest_ = rows.features.min(axis=0, initial=9.5)
 
@@ -68,16 +68,16 @@ class Extremes(PrivateGaussianNB):
 class Cheap(PrivateGaussianNB):
     """Does twice what it pays for."""
 
-    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
         plan = super()._plan(facts, allowance)
-        return Plan(steps=plan.steps * 2, settings=plan.settings)
+        return TrainingPlan(steps=plan.steps * 2, settings=plan.settings)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Overwriting(PrivateGaussianNB):
     """Changes its parameters."""
 
-    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
         self.variance_floor = float(self.variance_floor) / 2
         return super()._plan(facts, allowance)
 
@@ -101,12 +101,12 @@ class Forgetful(PrivateGaussianNB):
 class Silent(PrivateGaussianNB):
     """Puts no noise on anything."""
 
-    def _learn(self, facts: Facts, rows: Rows, plan: Plan, source: RandomSource) -> None:
+    def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:
         class Nothing:
             def add(self, values: Any, source: Any) -> Any:
                 return values
 
-        super()._learn(facts, rows, Plan(steps=plan.steps, settings=Nothing()), source)
+        super()._learn(facts, rows, TrainingPlan(steps=plan.steps, settings=Nothing()), source)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -115,7 +115,7 @@ class Counting(PrivateGaussianNB):
 
     def fit(self, X: Any, y: Any = None) -> Any:
         super().fit(X, y)
-        self.steps_ = tuple(Step(f"{len(X)} rows", step.event) for step in self.steps_)
+        self.steps_ = tuple(FitStep(f"{len(X)} rows", step.event) for step in self.steps_)
         return self
 
 

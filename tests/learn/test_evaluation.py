@@ -9,6 +9,7 @@ import pytest
 from cloister.core.guarantees import NoGuarantee, PureDP
 from cloister.data.sources import open_table
 from cloister.errors import BudgetExceededError, CloisterError, ParameterError
+from cloister.learn._rows import WeightedRows
 from cloister.learn.evaluation import (
     _hits,
     _predictions,
@@ -16,7 +17,6 @@ from cloister.learn.evaluation import (
     evaluate,
     evaluate_privately,
 )
-from cloister.learn.rows import Rows
 from tests.learn import data
 
 
@@ -176,10 +176,10 @@ def failing(age: float) -> Any:
     ],
 )
 def test_a_row_counts_once_at_most_whatever_a_model_says_of_it(model: Any) -> None:
-    rows = Rows(np.array([[30.0], [40.0]]), np.array([0, 1]), np.ones(2, dtype=np.int64))
+    rows = WeightedRows(np.array([[30.0], [40.0]]), np.array([0, 1]), np.ones(2, dtype=np.int64))
     for count in (_hits, _predictions):
         both, *alone = (
-            count(model, Rows(rows.features[some], np.asarray(rows.target)[some], rows.weights[some]))
+            count(model, WeightedRows(rows.features[some], np.asarray(rows.target)[some], rows.weights[some]))
             for some in (slice(0, 2), slice(0, 1), slice(1, 2))
         )
         assert all(np.abs(part).sum() <= 1 for part in alone)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from cloister.learn.rows import exact_product, whole_steps
+from cloister.core.whole_rows import exact_product, whole_steps
 
 entries = st.integers(-(2**20), 2**20)
 tables = st.integers(1, 5).flatmap(

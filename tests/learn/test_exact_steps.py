@@ -23,7 +23,7 @@ from cloister.learn import (
     PrivateSearch,
     pipeline_guarantee,
 )
-from cloister.learn.exact_steps import EXACT_STEPS
+from cloister.learn._exact_steps import EXACT_STEPS
 
 X = np.repeat([[10.0, 20.0], [80.0, 70.0]], 400, axis=0)
 Y = np.repeat([0, 1], 400)

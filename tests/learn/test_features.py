@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cloister.errors import CloisterError, MissingBoundsError
-from cloister.learn.encoding import Encoding, encoding_of
-from cloister.learn.features import Binned, Categorical, Numeric
+from cloister.learn._encoding import Encoding, encoding_of
+from cloister.learn._features import Binned, Categorical, Numeric
 
 whole = st.integers(-(2**40), 2**40)
 

@@ -18,9 +18,9 @@ import pytest
 
 from cloister.data.sources import open_table
 from cloister.learn import PrivateGaussianNB, PrivateSearch, count_predictions_privately, evaluate_privately
+from cloister.learn._inputs import read
 from cloister.learn.catalog import load_all
-from cloister.learn.reading import read
-from cloister.learn.saving import document_of
+from cloister.learn.persistence import document_of
 from cloister.testing.hostile import (
     EXTREME_BOUNDS,
     EXTREME_EPSILONS,
@@ -29,6 +29,7 @@ from cloister.testing.hostile import (
     check_alike,
     hostile_pairs,
 )
+from tests.support.thoroughness import examples
 
 pytestmark = [
     pytest.mark.slow,
@@ -113,8 +114,10 @@ FROM_NOISE = ("no cluster stands out of the noise", "noise alone would show as m
 """Warnings that follow from released numbers, and tell nothing more than these."""
 
 USUAL = (0.0, 10.0)
-_FEW = 4
+_FEW = examples(4, usual=2)
 """How many pairs a setting is tried on; all pairs are tried with the usual settings."""
+_FEW_OF_NETWORKS = 4
+"""The same for networks, which have fewer settings."""
 
 
 def columns_of(bounds: tuple[float, float]) -> list[HostileColumn]:
@@ -145,10 +148,10 @@ def pairs_of(bounds: tuple[float, float]) -> list[NeighborPair]:
     return hostile_pairs(columns_of(bounds))
 
 
-def some_pairs(bounds: tuple[float, float], turn: int) -> list[NeighborPair]:
+def some_pairs(bounds: tuple[float, float], turn: int, few: int) -> list[NeighborPair]:
     """Return few pairs, others each turn, so that all are tried in the end."""
     pairs = pairs_of(bounds)
-    return [pairs[(turn * _FEW + place) % len(pairs)] for place in range(_FEW)]
+    return [pairs[(turn * few + place) % len(pairs)] for place in range(few)]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -214,14 +217,15 @@ def test_no_row_decides_with_the_usual_settings(name: str) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_row_decides_with_extreme_settings(name: str) -> None:
-    kind, shared, tried = load_all().get(name), FEWER if name in NETWORKS else SHARED, 0
+    kind, tried = load_all().get(name), 0
+    shared, few = (FEWER, _FEW_OF_NETWORKS) if name in NETWORKS else (SHARED, _FEW)
     for turn, settings in enumerate((*shared, *SETTINGS[name])):
-        pairs = some_pairs(settings.get("bounds", USUAL), turn)
+        pairs = some_pairs(settings.get("bounds", USUAL), turn, few)
         report = check_alike(fitting(kind, settings), pairs, from_noise=FROM_NOISE)
         tried += report.pairs
         # The ends of its own settings are permitted; what is refused is refused with a fix.
         assert not report.refused or (turn < len(shared) and "Fix:" in str(report.behavior)), settings
-    assert tried == _FEW * (len(shared) + len(SETTINGS[name])) >= 30
+    assert tried == few * (len(shared) + len(SETTINGS[name])) >= 30
 
 
 def test_no_row_decides_a_search_or_an_evaluation() -> None:

@@ -14,9 +14,9 @@ import pytest
 import cloister as cl
 from cloister.errors import PrivacyParameterWarning
 from cloister.learn import PrivateGaussianNB, PrivateScaler, PrivateSearch
+from cloister.learn._outlook import FitOutlook, warn_if_hopeless
 from cloister.learn.catalog import load_all
-from cloister.learn.outlook import Outlook, warn_if_hopeless
-from cloister.testing.estimator_laws import PrivateProblem, needed_options
+from cloister.testing.estimator_laws import PrivateProblem, find_needed_options
 
 NETWORK = {"delta": Fraction(1, 10**9), "epochs": 2, "hidden_layer_sizes": ()}
 OPTIONS: dict[str, dict[str, Any]] = {"mlp": NETWORK, "mlp_regressor": NETWORK, "scaler": {"method": "standard"}}
@@ -28,7 +28,7 @@ def made(name: str, epsilon: Any, **others: Any) -> tuple[Any, PrivateProblem, A
     """Return an estimator with an account, rows for it, and its ledger."""
     kind = load_all().get(name)
     problem = PrivateProblem.for_kind(kind)
-    options = OPTIONS.get(name) or needed_options(kind)
+    options = OPTIONS.get(name) or find_needed_options(kind)
     if options.get("delta"):
         options = {**options, "delta": Fraction(1, 10**9)}
     ledger = cl.open_ledger("memory:")
@@ -144,9 +144,9 @@ def test_the_error_is_that_of_the_noise() -> None:
 
 @pytest.mark.parametrize(("rows", "words"), [(10, "about 20 times"), (0, "about 2e+02 times"), (None, "as large as")])
 def test_words(rows: int | None, words: str) -> None:
-    assert words in Outlook(rows=200, what="a mean", compared="its range").explain(rows)
+    assert words in FitOutlook(rows=200, what="a mean", compared="its range").explain(rows)
 
 
 def test_huge_errors_are_not_counted_out() -> None:
     with pytest.warns(PrivacyParameterWarning, match=re.escape("more than 1,000 times its range")):
-        warn_if_hopeless(Outlook(rows=2e7, what="a mean", compared="its range"), 100, stacklevel=1)
+        warn_if_hopeless(FitOutlook(rows=2e7, what="a mean", compared="its range"), 100, stacklevel=1)

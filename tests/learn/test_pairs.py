@@ -12,8 +12,8 @@ import pytest
 import cloister as cl
 from cloister.errors import CloisterError
 from cloister.learn import PrivateCategoricalNB, PrivateGaussianNB
-from cloister.learn.rows import Pairs
-from tests.learn.naive_bayes.quiet import exact_vector, without_noise
+from cloister.learn._rows import Pairs
+from tests.learn.quiet_naive_bayes import exact_vector, without_noise
 
 FRAME = pd.DataFrame(
     {

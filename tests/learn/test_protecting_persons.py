@@ -12,8 +12,8 @@ import pytest
 from cloister.core.guarantees import Adjacency, PureDP
 from cloister.data.table import Table
 from cloister.errors import ParameterError, UnknownColumnError
+from cloister.learn._inputs import read
 from cloister.learn.base import PUBLIC_FACTS
-from cloister.learn.reading import read
 from tests.learn import data
 from tests.support.engine_tables import NamedOpener
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
+from cloister.core.whole_rows import exact_product, limit_norms, whole_steps
 from cloister.errors import InternalError
-from cloister.learn.rows import Rows, exact_product, limit_norms, whole_steps
+from cloister.learn._rows import WeightedRows
 
 
 def slowly(left: Any, right: Any, weights: Any) -> list[list[int]]:
@@ -101,4 +102,4 @@ def test_steps_reach_from_end_to_end() -> None:
 
 
 def test_rows_show_no_cells() -> None:
-    assert repr(Rows(np.array([[4711.0]]), None, np.array([1]))) == "Rows(features=1)"
+    assert repr(WeightedRows(np.array([[4711.0]]), None, np.array([1]))) == "Rows(features=1)"

@@ -15,13 +15,15 @@ from cloister import learn
 from cloister.accounting.accountants import PureAccountant
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.core.random import RandomSource, SeededRandomSource, random_source
+from cloister.core.whole_rows import Floats
 from cloister.errors import BudgetExceededError, CloisterError, ParameterError, ParameterTypeError
 from cloister.learn import PrivateCategoricalNB, PrivateGaussianNB, PrivateSearch
-from cloister.learn.base import PUBLIC_FACTS, Plan, PrivateRegressor
-from cloister.learn.reading import Facts, read
-from cloister.learn.rows import Floats, Rows
+from cloister.learn._inputs import read
+from cloister.learn._public_facts import PublicFacts
+from cloister.learn._rows import WeightedRows
+from cloister.learn.base import PUBLIC_FACTS, PrivateRegressor, TrainingPlan
 from cloister.learn.selection import _score, _split
-from cloister.mechanisms.allowance import Allowance, Step
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance
 from tests.learn import data
 
 GRID = {"variance_floor": [1e-3, 1e-1, 0.9]}
@@ -34,11 +36,11 @@ class Constant(PrivateRegressor):
     learned: ClassVar[tuple[str, ...]] = ()
     guess: float = 0.0
 
-    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
         noise = allowance.noise(Fraction(1), sensitivity=1, squared_sensitivity=1)
-        return Plan(steps=(Step("count", noise.event),), settings=noise)
+        return TrainingPlan(steps=(FitStep("count", noise.event),), settings=noise)
 
-    def _learn(self, facts: Facts, rows: Rows, plan: Plan, source: RandomSource) -> None:
+    def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:
         plan.settings.add(np.array([int(rows.weights.sum())]), source)
 
     def predict(self, X: Any) -> Floats:
@@ -87,8 +89,8 @@ def test_deltas_are_shared_for_one_row() -> None:
     assert found.guarantee_ == ApproxDP(
         epsilon=6, delta=1e-6, unit="patient", adjacency="user", assumptions=(PUBLIC_FACTS,)
     )
-    row = Allowance(total_epsilon=6, total_delta=1e-6, unit="patient", max_rows_per_unit=3)
-    share = Allowance(total_epsilon=row.epsilon / 3, total_delta=row.delta / 3)
+    row = NoiseAllowance(total_epsilon=6, total_delta=1e-6, unit="patient", max_rows_per_unit=3)
+    share = NoiseAllowance(total_epsilon=row.epsilon / 3, total_delta=row.delta / 3)
     assert found.steps_[0].event.squared_multiplier == share.squared_multiplier
 
 
@@ -119,13 +121,13 @@ def test_the_best_classes_win() -> None:
 
 def test_coins_do_not_look_at_the_rows() -> None:
     rows = read(data.bayes(), data.patients(), "sick").rows()
-    many = Rows(rows.features, rows.target, rows.weights * 2000)
+    many = WeightedRows(rows.features, rows.target, rows.weights * 2000)
     learned, held = _split(many, int(0.25 * 2**64), random_source())
     total = int(many.weights.sum())
     assert int(learned.weights.sum()) + int(held.weights.sum()) == total
     # A binomial share: eight standard deviations are passed once in 10**15 times.
     assert abs(int(held.weights.sum()) - total / 4) < 8 * (total * 3 / 16) ** 0.5
-    nothing = Rows(rows.features[:0], np.asarray(rows.target)[:0], rows.weights[:0])
+    nothing = WeightedRows(rows.features[:0], np.asarray(rows.target)[:0], rows.weights[:0])
     assert (
         _score(data.bayes(), _split(nothing, 2**62, random_source())[1], read(data.bayes(), data.patients(), "sick"))
         == 0
@@ -139,7 +141,7 @@ def test_a_row_moves_every_score_by_at_most_one_and_never_down() -> None:
     for place in range(len(rows.weights)):
         fewer = rows.weights.copy()
         fewer[place] -= 1
-        less = Rows(rows.features, rows.target, fewer)
+        less = WeightedRows(rows.features, rows.target, fewer)
         moved = [_score(model, rows, reading) - _score(model, less, reading) for model in models]
         assert set(moved) <= {0, 1}
 
@@ -150,7 +152,7 @@ def test_a_row_moves_the_score_of_numbers_by_at_most_a_step(truth: float) -> Non
     for guess in (-1e300, 0.0, 50.0, float("inf"), float("nan")):
         fitted = model.set_params(guess=guess).fit([[0.5]], [50.0])
         reading = read(fitted, [[0.5]], [truth])
-        row = Rows(np.array([[0.5]]), np.array([truth]), np.array([1]))
+        row = WeightedRows(np.array([[0.5]]), np.array([truth]), np.array([1]))
         assert 0 <= _score(fitted, row, reading) <= 2**15
 
 

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cloister.core.random import RandomSource
+from cloister.core.whole_rows import Floats, exact_product, whole_steps
 from cloister.errors import ParameterError
-from cloister.learn.base import Plan, PrivateClusterer, PrivateRegressor, PrivateTransformer
-from cloister.learn.reading import Facts
-from cloister.learn.rows import Floats, Rows, exact_product, whole_steps
-from cloister.mechanisms.allowance import Allowance, Step
+from cloister.learn._public_facts import PublicFacts
+from cloister.learn._rows import WeightedRows
+from cloister.learn.base import PrivateClusterer, PrivateRegressor, PrivateTransformer, TrainingPlan
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -23,11 +24,11 @@ class ToyCounts(PrivateTransformer):
     encodes: ClassVar[str] = "codes"
     learned: ClassVar[tuple[str, ...]] = ("counts_", "nested_")
 
-    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
         noise = allowance.noise(Fraction(1), sensitivity=1, squared_sensitivity=1)
-        return Plan(steps=(Step("counts", noise.event),), settings=noise)
+        return TrainingPlan(steps=(FitStep("counts", noise.event),), settings=noise)
 
-    def _learn(self, facts: Facts, rows: Rows, plan: Plan, source: RandomSource) -> None:
+    def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:
         first: Any = facts.encoding.features[0]
         cells = (rows.features[:, :1] == np.arange(len(first.values) + 1)).astype(np.float64)
         counts = exact_product(cells, np.ones((len(cells), 1)), rows.weights, most=1)[:, 0]
@@ -44,13 +45,13 @@ class ToyMean(PrivateRegressor):
 
     learned: ClassVar[tuple[str, ...]] = ("mean_",)
 
-    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
         if allowance.is_pure:
             raise ParameterError("This needs a delta.", fix="write delta=1e-6.")
         noise = allowance.gaussian(Fraction(1), squared_sensitivity=2 * 2**20)
-        return Plan(steps=(Step("sum and count", noise.event),), settings=noise)
+        return TrainingPlan(steps=(FitStep("sum and count", noise.event),), settings=noise)
 
-    def _learn(self, facts: Facts, rows: Rows, plan: Plan, source: RandomSource) -> None:
+    def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:
         low, high = facts.target.bounds or (0.0, 1.0)
         numbers = np.asarray(rows.target, dtype=np.float64)[:, None]
         steps = whole_steps(numbers, lows=np.array([low]), highs=np.array([high]), bits=10)
@@ -70,11 +71,11 @@ class ToyCenter(PrivateClusterer):
 
     learned: ClassVar[tuple[str, ...]] = ("center_",)
 
-    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
         noise = allowance.noise(Fraction(1), sensitivity=2**11, squared_sensitivity=2**21)
-        return Plan(steps=(Step("sum and count", noise.event),), settings=noise)
+        return TrainingPlan(steps=(FitStep("sum and count", noise.event),), settings=noise)
 
-    def _learn(self, facts: Facts, rows: Rows, plan: Plan, source: RandomSource) -> None:
+    def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:
         lows, highs = facts.encoding.bounds
         steps = whole_steps(rows.features[:, :1], lows=lows[:1], highs=highs[:1], bits=10)
         both = np.concatenate([steps, np.full_like(steps, 2.0**10)], axis=1)

@@ -13,9 +13,8 @@ from scipy.stats import chi2
 from cloister import local
 from cloister.core.random import integers_below, permutation, random_source
 from cloister.errors import ForeignReportError, OutsideDomainError, ParameterError, TooFewReportsError
-from cloister.local.bit_strings import BitStrings, packed_bits, prefix_codes
-from cloister.local.kernels.affine_hashing import LARGEST_PRIME, hash_codes
-from cloister.local.kernels.candidate_counts import candidate_counts
+from cloister.local._affine_hashing import LARGEST_PRIME, candidate_counts, hash_codes
+from cloister.local._bit_strings import BitStrings, pack_bits, prefix_codes
 from tests.local.laws import assert_epsilon_is_exact, law
 
 
@@ -243,8 +242,8 @@ def test_the_number_of_a_prefix_is_the_sum_of_its_parts(length: int) -> None:
     first[:, cut:] = 0
     second[:, :cut] = 0
     second[:, length:] = 0
-    parts = [prefix_codes(packed_bits(each), length, prime=LARGEST_PRIME, point=12345) for each in (first, second)]
-    together = prefix_codes(packed_bits(whole), length, prime=LARGEST_PRIME, point=12345)
+    parts = [prefix_codes(pack_bits(each), length, prime=LARGEST_PRIME, point=12345) for each in (first, second)]
+    together = prefix_codes(pack_bits(whole), length, prime=LARGEST_PRIME, point=12345)
     np.testing.assert_array_equal((parts[0] + parts[1]) % LARGEST_PRIME, together)
     if length <= 30:
         assert together.tolist() == [int("".join(map(str, row[:length])), 2) for row in bits]

@@ -11,11 +11,14 @@ import pytest
 from cloister import local
 from cloister.core.random import integers_below, random_source
 from cloister.errors import ForeignReportError, ParameterError, ParameterTypeError, TooFewReportsError
-from cloister.local.frequency.rappor_decoding import bit_gains
+from cloister.local._plausibility import (  # the exact laws behind two tests
+    _pair_moments,
+    _reaches,  # the exact law behind a test
+    ones_law,
+)
+from cloister.local.frequency._rappor_regression import bit_gains
 from cloister.local.frequency.support import FrequencyProtocol
-from cloister.local.naive_bayes.class_means import class_mean_protocols
-from cloister.local.plausibility import _pair_moments, ones_law  # the exact laws behind two tests
-from cloister.local.plausibility_numbers import _reaches  # the exact law behind a test
+from cloister.local.naive_bayes._class_means import class_mean_protocols
 from tests.local.laws import law
 
 DOMAIN = 24

@@ -11,10 +11,10 @@ import pytest
 
 from cloister import local
 from cloister.errors import CloisterError, InternalError, LawViolatedError
-from cloister.local.bit_strings import BitStrings
+from cloister.local._bit_strings import BitStrings
+from cloister.local._output_space import Payload
 from cloister.local.draws import Draws
 from cloister.local.frequency.support import FrequencyProtocol
-from cloister.local.output_space import Payload
 from cloister.testing.laws import Law
 from cloister.testing.local_laws import LocalProtocolLaws, worst_ratio
 

@@ -17,8 +17,8 @@ from cloister.errors import (
     SourceNotFoundError,
     TooFewReportsError,
 )
-from cloister.local import DirectEncoding, OptimizedUnaryEncoding, Report, Reports, open_protocol
-from cloister.local.output_space import Bits, Integer, Integers, OutputSpace
+from cloister.local import DirectEncoding, LocalReport, OptimizedUnaryEncoding, Reports, open_protocol
+from cloister.local._output_space import Bits, Integer, Integers, OutputSpace
 
 PROTOCOL = DirectEncoding(domain=["a", "b", "c"], epsilon=1)
 REPORTS = PROTOCOL.randomize(["a", "b", "c", "a"] * 20)
@@ -26,7 +26,7 @@ REPORTS = PROTOCOL.randomize(["a", "b", "c", "a"] * 20)
 
 def test_one_value_gives_one_report() -> None:
     report = PROTOCOL.randomize("a")
-    assert isinstance(report, Report)
+    assert isinstance(report, LocalReport)
     assert report.y in (0, 1, 2)
     assert list(report) == [report]
     assert json.loads(report.to_json()) == report.to_dict()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.accounting.gaussian import classic_gaussian_multiplier, gaussian_delta, gaussian_multiplier
+from cloister.accounting.conversions import classic_gaussian_multiplier, gaussian_delta, gaussian_multiplier
 from cloister.core.guarantees import Adjacency
 from cloister.core.random import SystemRandomSource
 from cloister.mechanisms import (
@@ -26,7 +26,7 @@ from cloister.mechanisms import (
     sensitivity,
     truncated_laplace_scale,
 )
-from cloister.mechanisms.bounded_laplace import ClampedLaplace
+from cloister.mechanisms.laplace import ClampedLaplace
 from cloister.testing import statistics
 
 

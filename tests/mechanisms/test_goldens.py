@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.accounting.gaussian import gaussian_multiplier
+from cloister.accounting.conversions import gaussian_multiplier
 from cloister.mechanisms import Select, Staircase, approximate_laplace_scale, truncated_laplace_scale
 from cloister.mechanisms.transitions import (
     best_truth,

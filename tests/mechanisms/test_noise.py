@@ -33,12 +33,12 @@ from cloister.mechanisms import (
     mechanisms,
     truncated_laplace_scale,
 )
-from cloister.mechanisms.approximate_laplace import discrete_laplace_delta
-from cloister.mechanisms.lattice import Lattice, steps_apart_l1, steps_apart_l2
-from cloister.mechanisms.noise_laws import gaussian_half_width, laplace_half_width
-from cloister.mechanisms.sampling import comparison
-from cloister.mechanisms.sampling.discrete_gaussian import discrete_gaussian
-from cloister.mechanisms.sampling.fixed import Interval
+from cloister.mechanisms.laplace import discrete_laplace_delta
+from cloister.mechanisms.lattice import NoiseLattice, steps_apart_l1, steps_apart_l2
+from cloister.mechanisms.sampling import coins
+from cloister.mechanisms.sampling.discrete_noise import discrete_gaussian
+from cloister.mechanisms.sampling.inversion import FixedPointInterval
+from cloister.mechanisms.step_noise import gaussian_half_width, laplace_half_width
 from cloister.testing import distributions, statistics
 
 SOURCE = SystemRandomSource()
@@ -84,7 +84,7 @@ def test_an_answer_carries_its_guarantee_margin_and_event(mechanism: Any) -> Non
 @pytest.fixture
 def kept_powers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let thousands of truncated draws compute each exponential once."""
-    monkeypatch.setattr(Interval, "exp_of_minus", cache(Interval.exp_of_minus))
+    monkeypatch.setattr(FixedPointInterval, "exp_of_minus", cache(FixedPointInterval.exp_of_minus))
 
 
 @pytest.mark.statistical
@@ -173,7 +173,7 @@ def test_the_vector_noise_has_uniform_direction_and_gamma_length() -> None:
 
 @pytest.mark.statistical
 def test_the_exact_decision_has_the_same_law_as_the_float_filter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "MARGIN", 2.0)
+    monkeypatch.setattr(coins, "MARGIN", 2.0)
     vectors = _errors(VectorLaplace(sensitivity=1, epsilon=1, dimensions=2), 1000).reshape(-1, 2)
     lengths = np.sqrt((vectors**2).sum(axis=1))
     statistics.check_distribution(lengths, distributions.continuous(lambda r: gammainc(2, np.maximum(r, 0))))
@@ -349,7 +349,7 @@ def test_rounding_never_exceeds_the_stated_steps(
     shares = data.draw(st.lists(st.fractions(min_value=-1, max_value=1), min_size=count, max_size=count))
     total = sum(map(abs, shares)) or 1
     second = [a + change * share / max(total, 1) for a, share in zip(first, shares, strict=True)]
-    lattice = Lattice(granularity)
+    lattice = NoiseLattice(granularity)
     here, there = (lattice.steps(np.array([float(v) for v in values])) for values in (first, second))
     apart = np.abs(here - there)
     slack = 1 if any(Fraction(float(v)) != v for v in (*first, *second)) else 0
@@ -359,7 +359,7 @@ def test_rounding_never_exceeds_the_stated_steps(
 
 @given(st.floats(min_value=-1e9, max_value=1e9), st.integers(min_value=-20, max_value=10))
 def test_lattice_values_are_the_nearest_multiples(value: float, power: int) -> None:
-    lattice = Lattice(Fraction(2) ** power)
+    lattice = NoiseLattice(Fraction(2) ** power)
     back = lattice.values(lattice.steps(np.array(value)))
     assert abs(float(back) - value) <= 2.0**power / 2
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from cloister.attacks.auditing.exact_check import check_exactly
 from cloister.core import exact
 from cloister.core.random import SeededRandomSource
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeMechanismError
-from cloister.mechanisms import BinaryRandomizedResponse, Mechanism, randomized_response_epsilon, refused
+from cloister.mechanisms import BinaryRandomizedResponse, Mechanism, randomized_response_epsilon, refusals
 from cloister.testing import distributions, statistics
-from cloister.testing.exact_check import check_exactly
 
 inner = st.fractions(min_value=Fraction(1, 100), max_value=Fraction(99, 100), max_denominator=100)
 
@@ -94,10 +94,10 @@ def test_extreme_parameters_are_refused() -> None:
 @pytest.mark.parametrize(
     ("method", "instead"),
     [
-        (refused.wishart, "Gaussian"),
-        (refused.redraw_laplace, "TruncatedLaplace"),
-        (refused.forced_response, "BinaryRandomizedResponse"),
-        (refused.floating_point_laplace, "lattice"),
+        (refusals.wishart, "Gaussian"),
+        (refusals.redraw_laplace, "TruncatedLaplace"),
+        (refusals.forced_response, "BinaryRandomizedResponse"),
+        (refusals.floating_point_laplace, "lattice"),
     ],
 )
 def test_what_is_not_private_is_refused_with_the_reason(method: Any, instead: str) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from cloister.attacks.auditing.exact_check import check_exactly
 from cloister.core import exact
 from cloister.core.random import SeededRandomSource
 from cloister.errors import CloisterError, ParameterError, ParameterTypeError
 from cloister.mechanisms import Mechanism, Select, select
 from cloister.mechanisms.selection import METHODS
 from cloister.testing import distributions, statistics
-from cloister.testing.exact_check import check_exactly
 
 SPORTS = ("football", "volleyball", "basketball")
 

@@ -8,19 +8,20 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cloister import Budget
-from cloister.accounting.gaussian import gaussian_multiplier
+from cloister.accounting.conversions import gaussian_multiplier
 from cloister.core import exact
 from cloister.core.random import SeededRandomSource, SystemRandomSource
 from cloister.mechanisms import DiscreteGaussian, DiscreteLaplace
-from cloister.mechanisms.noise_laws import (
+from cloister.mechanisms.step_noise import (
+    GaussianSteps,
+    LaplaceSteps,
     gaussian_half_width,
     gaussian_standard_deviation,
     laplace_half_width,
     laplace_standard_deviation,
     sum_half_width,
 )
-from cloister.mechanisms.step_noise import GaussianSteps, LaplaceSteps
-from cloister.queries.noise import GaussianNoise, LaplaceNoise
+from cloister.queries._uncertainty import GaussianNoise, LaplaceNoise
 from cloister.testing import check_scale
 from cloister.testing.distributions import discrete_gaussian
 from tests.queries.tables import VISITS, private
@@ -70,7 +71,7 @@ def test_margins_of_one_noise_agree(epsilon: str) -> None:
 def test_margins_of_one_gaussian_noise_agree(rho: str) -> None:
     table = private(VISITS, budget=Budget(rho=10))
     answer = table.count(rho=rho)
-    mechanism, steps = DiscreteGaussian(sensitivity=1, rho=rho), GaussianSteps.concentrated(1, Fraction(rho))
+    mechanism, steps = DiscreteGaussian(sensitivity=1, rho=rho), GaussianSteps.for_rho(1, Fraction(rho))
     for confidence in LEVELS:
         assert mechanism.margin(confidence) == steps.margin(confidence) == answer.margin(confidence)
     assert mechanism.standard_deviation == steps.deviation

@@ -12,14 +12,14 @@ from sqlglot import exp
 
 from cloister.core.guarantees import Adjacency
 from cloister.data.engines.predicates import resolve_condition
-from cloister.data.profile import StorageType
 from cloister.data.table import Table
-from cloister.queries.cells import Cells, Component
-from cloister.queries.columns import column_key, column_number, present_value
-from cloister.queries.contribution import Contribution, Reach
-from cloister.queries.exact import ExactCore
-from cloister.queries.measurements import ROWS, UNITS, center_of
-from cloister.queries.question import CountRows, Number, Question, Rows
+from cloister.data.values import StorageType
+from cloister.queries._cells import Component, ExactCells
+from cloister.queries._contribution import Contribution, Reach
+from cloister.queries._exact_core import ExactCore
+from cloister.queries._measurements import ROWS, UNITS, center_of
+from cloister.queries._question import CountRows, FixedPointNumber, QueryRows, Question
+from cloister.queries.catalog import column_key, column_number, present_value
 from tests.queries.reference import Group, Reference, Row, steps_of
 from tests.support.conditions import Condition
 from tests.support.engine_tables import Opener, arrow_table
@@ -63,7 +63,7 @@ class Case:
     def question(self, table: Table) -> Question:
         engine = table.engine
         condition: exp.Expression | None = None if self.where is None else resolve_condition(self.where[0], engine)
-        rows = Rows(
+        rows = QueryRows(
             engine=engine,
             source=engine.source(),
             condition=condition,
@@ -73,7 +73,7 @@ class Case:
         keys = tuple(column_key(table, name, values=values) for name, values in self.by.items())
         return Question(rows=rows, aggregates=(CountRows(),), keys=keys)
 
-    def of(self, table: Table) -> Number:
+    def of(self, table: Table) -> FixedPointNumber:
         return column_number(table, self.number, bounds=self.bounds, granularity=self.granularity)
 
     def reference(self, table: Table, reach: Reach) -> Reference:
@@ -136,7 +136,7 @@ def check(case: Case, open_rows: Opener) -> None:
         _check_public(case, core, expected, number)
 
 
-def _check_public(case: Case, core: ExactCore, expected: Reference, number: Number) -> None:
+def _check_public(case: Case, core: ExactCore, expected: Reference, number: FixedPointNumber) -> None:
     groups = public_groups(case)
     ranked = core.ranks(number)
     found = [dict(zip(item.positions.tolist(), item.weights.tolist(), strict=True)) for item in ranked]
@@ -157,7 +157,7 @@ def public_groups(case: Case) -> list[Group]:
     return list(product(*(values or () for values in case.by.values())))
 
 
-def tabulated(case: Case, cells: Cells, part: Component) -> dict[Group, int]:
+def tabulated(case: Case, cells: ExactCells, part: Component) -> dict[Group, int]:
     numbers = [int(number) for number in cells.numbers[part]]
     groups = list(zip(*cells.shown, strict=True)) if cells.shown else public_groups(case)
     assert cells.size == len(groups) == len(numbers)

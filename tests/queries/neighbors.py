@@ -19,12 +19,12 @@ from sqlglot import exp
 from cloister.data.engines.base import cast_columns
 from cloister.data.engines.duckdb import DuckDBEngine
 from cloister.data.table import Table
-from cloister.queries import measurements
-from cloister.queries.cells import Ranked
-from cloister.queries.contribution import Contribution
-from cloister.queries.exact import ExactCore
-from cloister.queries.measurements import Design
-from cloister.queries.question import Quantile, Question
+from cloister.queries import _measurements as measurements
+from cloister.queries._cells import Ranked
+from cloister.queries._contribution import Contribution
+from cloister.queries._exact_core import ExactCore
+from cloister.queries._measurements import MeasurementDesign
+from cloister.queries._question import Quantile, Question
 
 _NATIVE = {
     pa.int64(): "bigint",
@@ -62,13 +62,13 @@ def fast_table(rows: pa.Table, *, schema: Any = None, name: str | None = None) -
 class Observed:
     """The noiseless numbers of a question on one table."""
 
-    design: Design
+    design: MeasurementDesign
     vectors: dict[str, dict[Any, int]]
     ranks: tuple[list[Ranked], ...]
 
 
 QuestionOf = Callable[[Table], Question]
-Designer = Callable[[Question, Contribution], Design]
+Designer = Callable[[Question, Contribution], MeasurementDesign]
 
 
 def observe(
@@ -79,7 +79,7 @@ def observe(
     return _collect(found, ExactCore(question, contribution, found.reach))
 
 
-def _collect(found: Design, core: ExactCore) -> Observed:
+def _collect(found: MeasurementDesign, core: ExactCore) -> Observed:
     vectors: dict[str, dict[Any, int]] = {}
     if found.measurements:
         cells = core.cells(found.components)

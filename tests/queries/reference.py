@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-from cloister.queries.contribution import Contribution, Reach
+from cloister.queries._contribution import Contribution, Reach
 
 Group = tuple[Any, ...]
 Table = dict[Group, int]

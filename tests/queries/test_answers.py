@@ -14,9 +14,9 @@ import pytest
 
 from cloister import Budget
 from cloister.errors import MissingExtraError, ParameterError
+from cloister.queries._uncertainty import Exactly, Unknown
 from cloister.queries.answers import Answer, Estimate, Frame, plain, show_number
 from cloister.queries.choices import Choice
-from cloister.queries.uncertainty import Exactly, Unknown
 from tests.queries.tables import executed, private, visits
 
 SURE = 10**6

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import cloister as cl
+from cloister.queries._contribution import Contribution
+from cloister.queries._exact_core import ExactCore
+from cloister.queries._query_plan import plan
 from cloister.queries.catalog import Catalog
-from cloister.queries.contribution import Contribution
-from cloister.queries.exact import ExactCore
-from cloister.queries.planning import plan
-from cloister.queries.price import Price
+from cloister.queries.payment import Price
 from cloister.queries.sql import compile_sql
 from tests.support import engine_tables
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from cloister.queries.choices import RandomDictator
 from cloister.queries.graphs import edge_epsilon
 from cloister.queries.postprocessing import combine, mean_from_histogram, posterior_mean
-from cloister.queries.voting import RandomDictator
 from cloister.testing import check_golden, load_goldens
 from tests.queries.inference_control.controlled import ten
-from tests.queries.test_means import scale_of
 from tests.queries.test_ranks import median_intervals
+from tests.queries.test_sized_mean import scale_of
 
 FOLDER = Path(__file__).parents[1] / "golden" / "queries"
 

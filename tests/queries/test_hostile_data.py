@@ -15,13 +15,13 @@ import pytest
 import cloister as cl
 from cloister.core.random import SystemRandomSource
 from cloister.errors import DataError, UnsafeQueryError
+from cloister.queries._contribution import Contribution
+from cloister.queries._exact_core import ExactCore
+from cloister.queries._measurements import design
+from cloister.queries._question import Question, Variance
+from cloister.queries._uncertainty import MomentsUncertainty, Noise
 from cloister.queries.catalog import Catalog
-from cloister.queries.contribution import Contribution
-from cloister.queries.exact import ExactCore
-from cloister.queries.measurements import design
-from cloister.queries.question import Question, Variance
 from cloister.queries.sql import compile_sql
-from cloister.queries.uncertainty import Moments, Noise
 
 
 def exactly(question: Question, contribution: Contribution) -> dict[str, list[int]]:
@@ -100,11 +100,11 @@ def test_the_margin_of_a_sample_variance_covers(rows: int, epsilon: float, root:
     values = np.array([-1.0, 1.0] * rows)[:rows]
     truth = np.var(values, ddof=1)
     scale = 3 / epsilon
-    words = SystemRandomSource().words(3 * 2000).astype(np.float64).reshape(3, 2000) / 2**64
+    words = SystemRandomSource().words(3 * 2000).astype(np.float64).reshape(3, 2000) / 2.0**64
     noise = np.sign(words - 0.5) * -np.log1p(-2 * np.abs(words - 0.5)) * scale
     counts, totals, squares = rows + noise[0], values.sum() + noise[1], (values**2).sum() + noise[2]
     law = (Noise("laplace", scale),)
-    moments = Moments((law, law, law), counts, totals, squares, 1.0, True, root)
+    moments = MomentsUncertainty((law, law, law), counts, totals, squares, 1.0, True, root)
     shown = moments.values(counts, totals, squares)
     wanted = np.sqrt(truth) if root else truth
     assert np.mean(np.abs(shown - wanted) <= moments.margins(0.95) + 1e-9) > 0.93

@@ -16,8 +16,9 @@ from cloister.accounting import show_failures
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
-from cloister.queries.question import Aggregate
+from cloister.queries._question import Aggregate
 from cloister.testing.hostile import EXTREME_BOUNDS, HostileColumn, check_alike, hostile_pairs
+from tests.support.thoroughness import examples
 
 COLUMNS = (
     HostileColumn("person", "integer", low=1, high=3),
@@ -37,7 +38,7 @@ SCHEMA = Schema.from_dict(
         }
     }
 )
-FEW = 5
+FEW = examples(5, usual=3)
 PAIRS = hostile_pairs(COLUMNS, most=FEW)
 
 Ask = Callable[[PrivateTable, dict[str, Any]], Any]

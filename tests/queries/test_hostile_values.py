@@ -11,10 +11,10 @@ import pytest
 
 import cloister as cl
 from cloister.errors import DataError
+from cloister.queries._contribution import Contribution
+from cloister.queries._exact_core import ExactCore
+from cloister.queries._measurements import MeasurementDesign, design
 from cloister.queries.catalog import Catalog
-from cloister.queries.contribution import Contribution
-from cloister.queries.exact import ExactCore
-from cloister.queries.measurements import Design, design
 from cloister.queries.sql import compile_sql
 from tests.queries import hostile_values
 from tests.queries.hostile_values import (
@@ -35,7 +35,7 @@ PERSON = Contribution(adjacency=cl.Adjacency.USER, unit="who", limit=2, groups=2
 SAMPLED = Contribution(adjacency=cl.Adjacency.USER, unit="who", limit=2, bounding="sample")
 
 
-def exactly(table: cl.Table, sql: str, contribution: Contribution) -> tuple[Design, Any, list[Any]]:
+def exactly(table: cl.Table, sql: str, contribution: Contribution) -> tuple[MeasurementDesign, Any, list[Any]]:
     """Return what a question computes before any noise."""
     catalog = Catalog(private={"data": table}, person="who" if contribution.is_person else None)
     found = design(compile_sql(sql, catalog).question, contribution)

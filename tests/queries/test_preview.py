@@ -12,8 +12,8 @@ import pytest
 
 from cloister import Budget
 from cloister.errors import ParameterError
+from cloister.queries._question import CountRows
 from cloister.queries.preview import Preview, preview
-from cloister.queries.question import CountRows
 from tests.queries.tables import executed, visits
 
 QUERY = "SELECT ward, COUNT(*) AS n, AVG(age) AS age FROM data GROUP BY ward"

@@ -14,14 +14,14 @@ from hypothesis import given, strategies as st
 from scipy import special
 
 from cloister.accounting.events import PureEvent
+from cloister.attacks.auditing.exact_check import Bounds
 from cloister.core import exact
 from cloister.core.guarantees import Adjacency, PureDP
 from cloister.core.random import SeededRandomSource
 from cloister.errors import CloisterError, ParameterError, ParameterTypeError
 from cloister.mechanisms import Mechanism
 from cloister.queries.ranks import RankSelection, rank_sensitivity
-from cloister.testing import all_neighbors, check_exactly, distributions, normalized, statistics
-from cloister.testing.bounds import Bounds
+from cloister.testing import all_neighbors, check_exactly, distributions, normalize, statistics
 
 MEDIAN, MINIMUM, MAXIMUM = {"fraction": 0.5}, {"offset": 1}, {"fraction": 1, "offset": -1}
 TARGETS = [
@@ -58,7 +58,7 @@ def _law(mechanism: RankSelection, rows: Sequence[int]) -> dict[int, Bounds]:
         for start, length, score in zip(runs.starts.tolist(), runs.lengths.tolist(), runs.scores.tolist(), strict=True)
         for place in range(length)
     }
-    return normalized({point: exact.exp_bounds(mechanism._rate * score) for point, score in scores.items()})
+    return normalize({point: exact.exp_bounds(mechanism._rate * score) for point, score in scores.items()})
 
 
 def _datasets(points: int, most: int) -> Iterator[tuple[int, ...]]:

@@ -14,27 +14,27 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from cloister.core.guarantees import Adjacency
 from cloister.data.engines.predicates import resolve_condition
 from cloister.data.table import Table
-from cloister.queries import measurements
-from cloister.queries.columns import column_key, column_number, present_value
-from cloister.queries.contribution import Contribution
-from cloister.queries.exact import ExactCore
-from cloister.queries.measurements import Design
-from cloister.queries.question import (
+from cloister.queries import _measurements as measurements
+from cloister.queries._contribution import Contribution
+from cloister.queries._exact_core import ExactCore
+from cloister.queries._measurements import MeasurementDesign
+from cloister.queries._question import (
     Aggregate,
     CountDistinct,
     CountPresent,
     CountRows,
     CountUnits,
     Extreme,
+    FixedPointNumber,
     Mean,
-    Number,
     Quantile,
+    QueryRows,
     Question,
-    Rows,
     StandardDeviation,
     Total,
     Variance,
 )
+from cloister.queries.catalog import column_key, column_number, present_value
 from tests.queries.cases import INTEGER, REAL, TEXT
 from tests.queries.neighbors import (
     SensitivityExceeded,
@@ -47,11 +47,12 @@ from tests.queries.neighbors import (
     without_rows,
 )
 from tests.support.conditions import conditions
+from tests.support.thoroughness import examples
 
 pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
 
-TABLES, NEIGHBORS = 30, 10
-"""For each of four units of privacy: 2,400 neighbors in all."""
+TABLES, NEIGHBORS = examples(60, usual=8), 10
+"""For each of four units of privacy: 320 neighbors in every run of the tests, 2,400 in an audit."""
 
 SCHEMA = pa.schema(
     [("who", pa.string()), ("g", pa.string()), ("h", pa.int64()), ("x", pa.int64()), ("y", pa.float64())]
@@ -74,7 +75,7 @@ Builder = Callable[[Table], Question]
 
 
 def aggregate(kind: str, table: Table, bounds: tuple[int, int]) -> Aggregate:
-    def number(name: str) -> Number:
+    def number(name: str) -> FixedPointNumber:
         return column_number(table, name, bounds=bounds)
 
     made: dict[str, Callable[[], Aggregate]] = {
@@ -112,7 +113,7 @@ def questions(draw: st.DrawFn, *, person: bool, chooses: bool) -> Builder:
 
     def build(table: Table) -> Question:
         return Question(
-            rows=Rows(
+            rows=QueryRows(
                 engine=table.engine,
                 source=table.engine.source(),
                 condition=None if where is None else resolve_condition(where[0], table.engine),
@@ -196,7 +197,7 @@ def test_persons_that_come_or_go_with_rows_dropped(data: st.DataObject) -> None:
     check_some(build, contribution, rows, persons_neighbors(data, rows))
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25, usual=6), suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_scores_of_choices_move_by_one_and_in_one_direction(data: st.DataObject) -> None:
     rows = data.draw(tables())
@@ -207,7 +208,7 @@ def test_scores_of_choices_move_by_one_and_in_one_direction(data: st.DataObject)
             table = fast_table(found)
             where = present_value(table, "who") if person else None
             question = Question(
-                rows=Rows(engine=table.engine, source=table.engine.source(), person=where),
+                rows=QueryRows(engine=table.engine, source=table.engine.source(), person=where),
                 aggregates=(CountRows(),),
                 keys=(column_key(table, "g", values=["a", "b", "c"]),),
             )
@@ -236,7 +237,7 @@ def row(**values: Any) -> dict[str, Any]:
 def asking(*kinds: str, bounds: tuple[int, int] = (0, 10), by: tuple[str, ...] = (), **options: Any) -> Builder:
     def build(table: Table) -> Question:
         return Question(
-            rows=Rows(
+            rows=QueryRows(
                 engine=table.engine,
                 source=table.engine.source(),
                 person=present_value(table, "who") if options.get("person") else None,
@@ -248,12 +249,14 @@ def asking(*kinds: str, bounds: tuple[int, int] = (0, 10), by: tuple[str, ...] =
     return build
 
 
-def declaring(change: Callable[[Design], Design]) -> Callable[[Question, Contribution], Design]:
+def declaring(
+    change: Callable[[MeasurementDesign], MeasurementDesign],
+) -> Callable[[Question, Contribution], MeasurementDesign]:
     return lambda question, contribution: change(measurements.design(question, contribution))
 
 
-def smaller(numerator: int, denominator: int) -> Callable[[Design], Design]:
-    def change(found: Design) -> Design:
+def smaller(numerator: int, denominator: int) -> Callable[[MeasurementDesign], MeasurementDesign]:
+    def change(found: MeasurementDesign) -> MeasurementDesign:
         shrunk = {
             name: replace(
                 item, l1=item.l1 * numerator // denominator, squared_l2=item.squared_l2 * numerator // denominator
@@ -268,7 +271,7 @@ def smaller(numerator: int, denominator: int) -> Callable[[Design], Design]:
     return change
 
 
-def unweighted(found: Design) -> Design:
+def unweighted(found: MeasurementDesign) -> MeasurementDesign:
     """Return what a core would declare that counts whole rows and forgets to weight them."""
     scale = found.reach.scale
     whole = {
@@ -307,8 +310,8 @@ def test_a_wrong_sensitivity_of_persons_is_found(name: str) -> None:
 REPLACE = Contribution(adjacency=Adjacency.REPLACE)
 
 
-def with_declared(l1: int, squared: int) -> Callable[[Design], Design]:
-    def change(found: Design) -> Design:
+def with_declared(l1: int, squared: int) -> Callable[[MeasurementDesign], MeasurementDesign]:
+    def change(found: MeasurementDesign) -> MeasurementDesign:
         shrunk = {name: replace(item, l1=l1, squared_l2=squared) for name, item in found.measurements.items()}
         return replace(found, measurements=shrunk)
 
@@ -357,7 +360,7 @@ def test_groups_that_are_not_kept_to_a_number_are_found() -> None:
     few = replace(PERSON, groups=1)
     assert check_neighbors(build, few, first, [second]) == 1
 
-    def not_kept(question: Question, contribution: Contribution) -> Design:
+    def not_kept(question: Question, contribution: Contribution) -> MeasurementDesign:
         found = measurements.design(question, contribution)
         return replace(measurements.design(question, few), reach=replace(found.reach, groups=2))
 

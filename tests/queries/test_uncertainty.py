@@ -14,10 +14,20 @@ from scipy.signal import fftconvolve
 
 from cloister.core.random import random_source
 from cloister.errors import ParameterError
-from cloister.mechanisms.sampling.discrete_gaussian import discrete_gaussian
-from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
-from cloister.queries.noise import GaussianNoise, LaplaceNoise
-from cloister.queries.uncertainty import Exactly, Linear, Moments, Noise, Ratio, Unknown, half_width, joined, ratio
+from cloister.mechanisms.sampling.discrete_noise import discrete_gaussian, discrete_laplace
+from cloister.queries._uncertainty import (
+    Exactly,
+    GaussianNoise,
+    LaplaceNoise,
+    Linear,
+    MomentsUncertainty,
+    Noise,
+    RatioUncertainty,
+    Unknown,
+    half_width,
+    join_noises,
+    ratio,
+)
 from cloister.testing import FALSE_ALARM
 
 LEVELS = (0.5, 0.8, 0.95, 0.99)
@@ -57,7 +67,7 @@ def test_margins_of_laplace_counts_are_exact(scale: float, confidence: float) ->
 @pytest.mark.parametrize("sigma", [0.4, 1.0, 3.0, 40.0])
 @pytest.mark.parametrize("confidence", LEVELS)
 def test_margins_of_gaussian_counts_are_exact(sigma: float, confidence: float) -> None:
-    noise = GaussianNoise.concentrated(1, 1 / (2 * Fraction(sigma) ** 2))
+    noise = GaussianNoise.for_rho(1, 1 / (2 * Fraction(sigma) ** 2))
     margin = int(Linear((noise.law(Fraction(1)),), 1).margins(confidence)[0])
     weights = np.exp(-(np.arange(2000) ** 2) / (2 * sigma**2))
     covered = (2 * np.cumsum(weights) - 1) / (2 * weights.sum() - 1)
@@ -99,7 +109,7 @@ def test_margins_of_mixed_noises_cover(confidence: float) -> None:
 def test_margins_of_means_cover_also_where_the_count_is_nearly_zero(rows: int, mean: int) -> None:
     """A mean of numbers within 50 of the middle, at epsilon 1: half for the count, half for the sum."""
     counts, totals = rows + laplace(2), rows * mean + laplace(100)
-    error = Ratio((Noise("laplace", 100.0, 1.0),), (Noise("laplace", 2.0, 1.0),), totals, counts, 50.0)
+    error = RatioUncertainty((Noise("laplace", 100.0, 1.0),), (Noise("laplace", 2.0, 1.0),), totals, counts, 50.0)
     shown = ratio(totals, counts, 50.0)
     for confidence in LEVELS:
         margins = error.margins(confidence)
@@ -120,9 +130,9 @@ def test_margins_of_variances_cover(rows: int, mean: int, variance: int, root: b
     noises = (
         (Noise("laplace", 3.0, 1.0),),
         (Noise("laplace", 150.0, 1.0),),
-        joined([(Noise("laplace", 3750.0, 1.0),), (Noise("laplace", 3750.0, 1250.0),)]),
+        join_noises([(Noise("laplace", 3750.0, 1.0),), (Noise("laplace", 3750.0, 1250.0),)]),
     )
-    error = Moments(noises, counts, totals, squares, 2500.0, False, root)
+    error = MomentsUncertainty(noises, counts, totals, squares, 2500.0, False, root)
     truth = math.sqrt(variance) if root else variance
     shown = error.values(counts, totals, squares)
     assert ((shown >= 0) & (shown <= (50 if root else 2500))).all()
@@ -132,11 +142,13 @@ def test_margins_of_variances_cover(rows: int, mean: int, variance: int, root: b
 
 def test_an_answer_that_says_nothing_has_a_margin_as_wide_as_its_range() -> None:
     noises = (Noise("laplace", 100.0, 1.0),)
-    error = Ratio(noises, (Noise("laplace", 2.0, 1.0),), np.array([30.0, 0.0, 5.0]), np.array([0.0, -3.0, 2.0]), 50.0)
+    error = RatioUncertainty(
+        noises, (Noise("laplace", 2.0, 1.0),), np.array([30.0, 0.0, 5.0]), np.array([0.0, -3.0, 2.0]), 50.0
+    )
     assert ratio(error.totals, error.counts, 50.0).tolist() == [0.0, 0.0, 2.5]
     assert error.margins().tolist() == [50.0, 50.0, 52.5]
     assert error.deviations()[:2].tolist() == [50.0, 50.0]
-    moments = Moments(
+    moments = MomentsUncertainty(
         (noises, noises, noises), np.array([0.0, 50.0]), np.array([0.0, 1.0]), np.array([0.0, 9.0]), 25.0, True, False
     )
     assert moments.values(moments.counts, moments.totals, moments.squares)[0] == 12.5
@@ -148,8 +160,8 @@ def test_an_answer_that_says_nothing_has_a_margin_as_wide_as_its_range() -> None
 def test_samples_are_corrected_by_one_row() -> None:
     counts, totals, squares = np.array([10.0]), np.array([20.0]), np.array([90.0])
     parts: Any = ((), (), ())
-    population = Moments(parts, counts, totals, squares, 100.0, False, False)
-    sample = Moments(parts, counts, totals, squares, 100.0, True, False)
+    population = MomentsUncertainty(parts, counts, totals, squares, 100.0, False, False)
+    sample = MomentsUncertainty(parts, counts, totals, squares, 100.0, True, False)
     assert population.values(counts, totals, squares)[0] == 5.0
     assert sample.values(counts, totals, squares)[0] == pytest.approx(50 / 9)
 
@@ -160,8 +172,8 @@ def test_rows_of_errors_can_be_taken_in_any_order() -> None:
     counts, totals = np.array([10.0, 20.0, 1000.0]), np.array([0.0, 1.0, 2.0])
     errors: list[Any] = [
         Linear(noises, 3, 0.5),
-        Ratio(noises, noises, totals, counts, 5.0),
-        Moments((noises, noises, noises), counts, totals, counts, 25.0, True, True),
+        RatioUncertainty(noises, noises, totals, counts, 5.0),
+        MomentsUncertainty((noises, noises, noises), counts, totals, counts, 25.0, True, True),
         Exactly(3),
         Unknown(3, "within 5 rows"),
     ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cloister.errors import DataError, ParameterError
-from cloister.report import Provenance, Report, Section, Text, render
+from cloister.report import Report, ReportProvenance, Section, Text, render
 from tests.support.reports import HOSTILE, report_of
 
 
@@ -24,7 +24,7 @@ def test_json_keeps_everything(name: str) -> None:
 def test_charts_survive_json_too() -> None:
     report = report_of(HOSTILE)
     assert next(iter(report.to_dict())) == "schema"
-    assert report.to_dict()["schema"] == "cloister.report/1"
+    assert report.to_dict()["schema"] == "cloister.report_page/1"
     back = Report.from_dict(json.loads(report.to_json()))
     assert back == report
     assert back.to_html() == report.to_html()
@@ -63,8 +63,8 @@ def test_a_report_says_when_and_with_what_it_was_made() -> None:
     made = Report("t").provenance
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.created)
     assert re.fullmatch(r"cloister \d+\.\d+\.\d+", made.software)
-    assert Provenance(created="2026-11-16").moment == "2026-11-16"
-    assert Provenance(created="2026-11-16T08:30:01Z").moment == "2026-11-16 08:30 UTC"
+    assert ReportProvenance(created="2026-11-16").moment == "2026-11-16"
+    assert ReportProvenance(created="2026-11-16T08:30:01Z").moment == "2026-11-16 08:30 UTC"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_report_that_cannot_be_rendered_leaves_the_old_one(tmp_path: Path, mon
     def broken(_: Report) -> dict[str, Any]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("cloister.report.html_page._cover", broken)
+    monkeypatch.setattr("cloister.report._html._cover", broken)
     with pytest.raises(ZeroDivisionError):
         Report("new").write(place)
     assert place.read_text("utf-8") == before

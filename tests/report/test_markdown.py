@@ -20,10 +20,9 @@ from cloister.report import (
     Text,
     Verdict,
 )
+from cloister.report._markdown import block_markdown
 from cloister.report.blocks import Facts
-from cloister.report.inline import escaped
-from cloister.report.markdown import block_markdown
-from cloister.report.wording import clean
+from cloister.report.wordings import clean, escape_text
 from tests.support.reports import HOSTILE, figure, report_of
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30) | st.text(
@@ -77,7 +76,7 @@ def test_any_text_keeps_its_place(name: str) -> None:
 @example(" -")
 def test_any_text_reads_as_it_is(name: str) -> None:
     expected = "".join(clean(name).split())
-    for block in (Text(escaped(name)), Bullets([escaped(name)]), Code(name), TableBlock(["x"], [[name]])):
+    for block in (Text(escape_text(name)), Bullets([escape_text(name)]), Code(name), TableBlock(["x"], [[name]])):
         heading = "x" if isinstance(block, TableBlock) else ""
         assert "".join(_shown(block_markdown(block)).split()).removeprefix(heading) == expected
 
@@ -110,8 +109,8 @@ def test_code_gets_a_fence_that_it_cannot_leave() -> None:
 
 @pytest.mark.parametrize("start", ["- a", "+ a", "1. a", "12) a", "---", "===", "# a", "> a", "-", "* a"])
 def test_a_paragraph_stays_a_paragraph(start: str) -> None:
-    assert _shape(block_markdown(Text(escaped(start)))) == _shape("word")
-    assert _shown(block_markdown(Text(escaped(start)))) == start
+    assert _shape(block_markdown(Text(escape_text(start)))) == _shape("word")
+    assert _shown(block_markdown(Text(escape_text(start)))) == start
 
 
 def test_numbers_are_not_disfigured() -> None:

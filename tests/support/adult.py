@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-from cloister.anonymize.cells import Cells, read_cells
+from cloister.anonymize.cells import CodedCells, read_cells
 from cloister.data.hierarchy import Hierarchy
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
@@ -16,7 +16,7 @@ QUASI = ("sex", "age", "race", "marital-status", "education", "native-country", 
 
 def adult_cells(
     folder: Path, *, quasi: tuple[str, ...] = QUASI, sensitive: tuple[str, ...] = ("salary-class",)
-) -> Cells:
+) -> CodedCells:
     """Count the 30,162 complete rows."""
     table = open_table(folder / "adult" / "adult_complete_9.csv")
     schema = Schema.infer(table).confirm()

@@ -22,7 +22,7 @@ from cloister.attacks import AuditResult, audit_dp
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.queries import PrivateTable
-from cloister.queries.noise import LaplaceNoise
+from cloister.queries._uncertainty import LaplaceNoise
 
 SAMPLES = 200
 

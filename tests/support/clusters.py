@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from cloister.anonymize.attributes import Attribute
-from cloister.anonymize.cells import Cells
-from cloister.anonymize.partition import Partition
+from cloister.anonymize._partition import Partition
+from cloister.anonymize.attributes import CodedAttribute
+from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.regions import Values
 from cloister.data.columns import Column, Kind
 from tests.anonymize.tables import coded
@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 @st.composite
-def mixed_cells(draw: st.DrawFn, *, most_rows: int = 60) -> Cells:
+def mixed_cells(draw: st.DrawFn, *, most_rows: int = 60) -> CodedCells:
     """Tables with an ordered, a nominal and an ordinal column, with missing values, repeated rows and weights."""
     row = st.tuples(
         st.none() | st.integers(20, 40), st.sampled_from(NAMES), st.sampled_from(["low", "mid", "high"]), st.booleans()
@@ -50,7 +50,7 @@ def loss_row_by_row(partition: Partition, values: Values) -> float:
     return (total + partition.suppressed) / cells.total
 
 
-def loss_of_leaves(attribute: Attribute, leaves: set[int], values: Values) -> float:
+def loss_of_leaves(attribute: CodedAttribute, leaves: set[int], values: Values) -> float:
     """Return the loss of a class with these leaves in one attribute."""
     last = max(len(attribute.leaves) - 1, 1)
     if values is Values.HIERARCHY:
@@ -65,7 +65,7 @@ def loss_of_leaves(attribute: Attribute, leaves: set[int], values: Values) -> fl
     return (max(places) - min(places)) / (attribute.span or 1.0)
 
 
-def greedy_clustering(cells: Cells, *, k: int, values: Values) -> float:
+def greedy_clustering(cells: CodedCells, *, k: int, values: Values) -> float:
     """Return the loss of textbook clustering: take a row, add the k - 1 rows that cost least, and so on.
 
     The first row of a class is the one that is farthest from the first row of the class before; the rows that are left
@@ -92,7 +92,7 @@ def greedy_clustering(cells: Cells, *, k: int, values: Values) -> float:
     return sum(len(group) * class_loss(cells, group, values) for group in groups) / cells.total
 
 
-def class_loss(cells: Cells, rows: Sequence[Sequence[int]], values: Values) -> float:
+def class_loss(cells: CodedCells, rows: Sequence[Sequence[int]], values: Values) -> float:
     """Return the weighted loss of a row of the class that these rows form."""
     shares = cells.weights_of_attributes
     return sum(

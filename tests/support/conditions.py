@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cloister.data.profile import StorageType
+from cloister.data.values import StorageType
 from tests.support.reference import Columns
 
 Condition = tuple[str, Callable[[dict[str, Any]], bool | None]]

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from cloister.data.engines.base import ARROW_TYPES
-from cloister.data.profile import StorageType
 from cloister.data.sources import open_table
 from cloister.data.table import Table
+from cloister.data.values import StorageType
 
 _NUMBERS = itertools.count()
 _POSTGRES_TYPES = {

@@ -12,23 +12,23 @@ import pyarrow as pa
 from sqlglot import exp
 
 from cloister.data.engines.base import ARROW_TYPES
-from cloister.queries.answers import Estimate
-from cloister.queries.question import (
+from cloister.queries._question import (
     Aggregate,
     CountDistinct,
     CountPresent,
     CountRows,
     CountUnits,
     Extreme,
+    FixedPointNumber,
     Mean,
-    Number,
     Question,
     StandardDeviation,
     Total,
     Variance,
 )
+from cloister.queries._uncertainty import Exactly
+from cloister.queries.answers import Estimate
 from cloister.queries.sql import Compiled
-from cloister.queries.uncertainty import Exactly
 
 _WIDE = pa.decimal128(38, 0)
 
@@ -115,7 +115,7 @@ def _parts(aggregate: Aggregate, person: exp.Expression | None) -> list[exp.Expr
     raise NotImplementedError(type(aggregate).__name__)
 
 
-def _steps(number: Number) -> exp.Expression:
+def _steps(number: FixedPointNumber) -> exp.Expression:
     return exp.cast(number.steps, "DECIMAL(38, 0)")
 
 

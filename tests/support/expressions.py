@@ -11,8 +11,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from cloister.data.columns import Column
-from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
+from cloister.data.values import StorageType
 
 Row = dict[str, Any]
 Expression = tuple[str, Callable[[Row], Fraction | None]]

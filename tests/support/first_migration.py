@@ -13,7 +13,7 @@ from pathlib import Path
 from alembic import command
 
 from cloister.hub.store.database import Store
-from cloister.hub.store.migrating import configuration
+from cloister.hub.store.table_upgrade import configuration
 
 
 def main() -> None:

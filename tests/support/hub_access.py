@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from cloister.hub.domain.actions import Action, all_actions
 from cloister.hub.gateway.guard import SAFE_METHODS
-from cloister.hub.services.surveys.code import ENTRY, code_hash
+from cloister.hub.use_cases.surveys.browser_code import ENTRY, code_hash
 from tests.support.hub_world import (
     AUTHOR,
     COUNT,
@@ -103,11 +103,11 @@ def _routes(app: FastAPI) -> Iterator[Any]:
     return iter(iter_route_contexts(app.routes))
 
 
-Heard = Callable[[Door, str, httpx.Response], None]
+Heard = Callable[[Door, str, httpx2.Response], None]
 """Looks at each answer: the door, who asked, and what came back."""
 
 
-def check_whole(door: Door, who: str, answer: httpx.Response) -> None:
+def check_whole(door: Door, who: str, answer: httpx2.Response) -> None:
     """Raise if the hub broke at a request."""
     if answer.status_code >= 500:
         raise AssertionError(f"{door.method} {door.path} as {who}: {answer.status_code} {answer.text[:300]}")
@@ -131,7 +131,7 @@ def decision(world: World, door: Door, who: str, *, heard: Heard = check_whole) 
 
 def ask(
     world: World, door: Door, who: str, *, client: TestClient | None = None, headers: dict[str, str] | None = None
-) -> httpx.Response:
+) -> httpx2.Response:
     """Send a request to a door, and put everything back if it changed something."""
     person = who if who != REQUESTER else requester(door)
     sender = client or world.client(person)

@@ -8,7 +8,7 @@ from typing import Any
 
 from cloister.accounting.budget import Budget
 from cloister.core.exact import number
-from cloister.hub.domain.policy import Limits
+from cloister.hub.domain.policy import BudgetLimits
 from tests.support.hub_datasets import ready_dataset, set_policy, subject
 from tests.support.hub_world import OWNER, PURPOSE, REQUESTER, ROWS, SCHEMA, World, open_policy, work
 
@@ -50,7 +50,7 @@ def dataset(world: World, content: str, *, epsilon: str = "1000000", **options: 
 
 def give(world: World, dataset_id: str, *, users: tuple[str, ...] = (REQUESTER,), **changes: Any) -> None:
     """Give a dataset a policy that lets the attacker ask."""
-    limits = changes.pop("limits", Limits(user=Budget(epsilon=number("1000000"))))
+    limits = changes.pop("limits", BudgetLimits(user=Budget(epsilon=number("1000000"))))
     set_policy(world.hub, dataset_id, open_policy(world, users=users, object_id=dataset_id, limits=limits, **changes))
 
 

@@ -12,19 +12,28 @@ from pydantic import Field
 from cloister.accounting.budget import Budget
 from cloister.core import exact
 from cloister.core.guarantees import PureDP
-from cloister.hub.domain.column_rules import ALL_USES, ColumnRule, ColumnRules
-from cloister.hub.domain.members import Member, Members
-from cloister.hub.domain.policy import Effect, Limits, Operation, Policy, PolicyRole, Rule
+from cloister.hub.domain.operations import PolicyOperation
+from cloister.hub.domain.policy import (
+    ALL_USES,
+    BudgetLimits,
+    ColumnRule,
+    ColumnRules,
+    Member,
+    Members,
+    Policy,
+    PolicyRole,
+    PolicyRule,
+    RuleEffect,
+)
 from cloister.hub.domain.policy_file import policy_to_dict
-from cloister.hub.domain.purposes import PurposeSet
-from cloister.hub.domain.roles import Role
-from cloister.hub.domain.sticky import Terms
+from cloister.hub.domain.roles import AccountRole
+from cloister.hub.domain.terms import PurposeSet, UsageTerms
 from cloister.hub.hub import Hub
-from cloister.hub.services import datasets
-from cloister.hub.services.datasets.schemas import newest_version
-from cloister.hub.services.registry import File, Outcome, Parameters, Plan, Work
-from cloister.hub.services.sessions import subject_of
+from cloister.hub.services.registry import ResultFile, ServiceOutcome, ServiceParameters, ServicePlan, ServiceWork
 from cloister.hub.store.models import Dataset, Organisation, PolicyVersion, User, new_id
+from cloister.hub.use_cases import datasets
+from cloister.hub.use_cases.datasets.versions import newest_version
+from cloister.hub.use_cases.sessions import subject_of
 from cloister.queries import PrivateTable
 from tests.support.hub_datasets import read_uploads_here
 
@@ -38,7 +47,7 @@ columns:
 """
 
 
-class Priced(Parameters):
+class Priced(ServiceParameters):
     epsilon: Decimal = Field(gt=0, le=10, description="What it may cost.")
     where: str | None = Field(default=None, description="Which rows.")
 
@@ -49,15 +58,15 @@ class Service:
     version: ClassVar[str] = "1.0.0"
     title: ClassVar[str] = "Count rows"
     summary: ClassVar[str] = "Counts rows with noise."
-    operation: ClassVar[Operation] = Operation.QUERY_COUNT
+    operation: ClassVar[PolicyOperation] = PolicyOperation.QUERY_COUNT
     modes: ClassVar[frozenset[str]] = frozenset({"dp"})
-    parameters: ClassVar[type[Parameters]] = Priced
+    parameters: ClassVar[type[ServiceParameters]] = Priced
     needs_approval: ClassVar[bool] = False
     owners_only: ClassVar[bool] = False
     page: ClassVar[str] = "service.html"
 
-    def plan(self, work: Work, parameters: Any) -> Plan:
-        return Plan(
+    def plan(self, work: ServiceWork, parameters: Any) -> ServicePlan:
+        return ServicePlan(
             guarantee=PureDP(epsilon=parameters.epsilon), preview={"left": str(work.ledger.remaining(work.account))}
         )
 
@@ -67,17 +76,17 @@ class RowCount(Service):
 
     name: ClassVar[str] = "test.count"
 
-    def plan(self, work: Work, parameters: Any) -> Plan:
-        return Plan(
+    def plan(self, work: ServiceWork, parameters: Any) -> ServicePlan:
+        return ServicePlan(
             guarantee=PureDP(epsilon=parameters.epsilon),
             key=f"count where {parameters.where}",
             preview={"columns": list(work.table.columns), "rows": work.table.count()},
         )
 
-    def run(self, work: Work, parameters: Any) -> Outcome:
+    def run(self, work: ServiceWork, parameters: Any) -> ServiceOutcome:
         work.progress(0.5, "counting")
         answer = private(work).count(where=parameters.where, epsilon=parameters.epsilon)
-        return Outcome(
+        return ServiceOutcome(
             document=answer.to_dict(), summary=(("count", str(answer)),), guarantee=answer.guarantee.to_dict()
         )
 
@@ -87,8 +96,8 @@ class FreshCount(RowCount):
 
     name: ClassVar[str] = "test.fresh"
 
-    def plan(self, work: Work, parameters: Any) -> Plan:
-        return Plan(guarantee=PureDP(epsilon=parameters.epsilon))
+    def plan(self, work: ServiceWork, parameters: Any) -> ServicePlan:
+        return ServicePlan(guarantee=PureDP(epsilon=parameters.epsilon))
 
 
 class Failing(Service):
@@ -96,7 +105,7 @@ class Failing(Service):
 
     name: ClassVar[str] = "test.fail"
 
-    def run(self, work: Work, parameters: Any) -> Outcome:
+    def run(self, work: ServiceWork, parameters: Any) -> ServiceOutcome:
         raise ZeroDivisionError(f"{work.table.count()} rows")
 
 
@@ -105,9 +114,9 @@ class Greedy(Service):
 
     name: ClassVar[str] = "test.greedy"
 
-    def run(self, work: Work, parameters: Any) -> Outcome:
+    def run(self, work: ServiceWork, parameters: Any) -> ServiceOutcome:
         private(work).count(epsilon=parameters.epsilon)
-        return Outcome(document=private(work).count(where="age > 50", epsilon=parameters.epsilon).to_dict())
+        return ServiceOutcome(document=private(work).count(where="age > 50", epsilon=parameters.epsilon).to_dict())
 
 
 class Free(Service):
@@ -115,31 +124,31 @@ class Free(Service):
 
     name: ClassVar[str] = "test.free"
 
-    def plan(self, work: Work, parameters: Any) -> Plan:
-        return Plan(guarantee=None)
+    def plan(self, work: ServiceWork, parameters: Any) -> ServicePlan:
+        return ServicePlan(guarantee=None)
 
-    def run(self, work: Work, parameters: Any) -> Outcome:
-        return Outcome(document={})
+    def run(self, work: ServiceWork, parameters: Any) -> ServiceOutcome:
+        return ServiceOutcome(document={})
 
 
 class Release(Service):
     """Something that the owner must approve before it leaves."""
 
     name: ClassVar[str] = "test.release"
-    operation: ClassVar[Operation] = Operation.RELEASE_ANONYMIZE
-    parameters: ClassVar[type[Parameters]] = Parameters
+    operation: ClassVar[PolicyOperation] = PolicyOperation.RELEASE_ANONYMIZE
+    parameters: ClassVar[type[ServiceParameters]] = ServiceParameters
     needs_approval: ClassVar[bool] = True
 
-    def plan(self, work: Work, parameters: Any) -> Plan:
-        return Plan(guarantee=None)
+    def plan(self, work: ServiceWork, parameters: Any) -> ServicePlan:
+        return ServicePlan(guarantee=None)
 
-    def run(self, work: Work, parameters: Any) -> Outcome:
+    def run(self, work: ServiceWork, parameters: Any) -> ServiceOutcome:
         remaining = work.ledger.remaining(work.account)
-        return Outcome(
+        return ServiceOutcome(
             document={"schema": "test.release/1", "remaining": str(remaining)},
             report="<!doctype html><title>r</title>",
             owner_report="<!doctype html><title>o</title>",
-            files=(File(name="release.csv", media_type="text/csv", content=b"ward\na\n"),),
+            files=(ResultFile(name="release.csv", media_type="text/csv", content=b"ward\na\n"),),
             owner_only={"risk_before": 1.0},
         )
 
@@ -149,7 +158,7 @@ class Endless(Service):
 
     name: ClassVar[str] = "test.endless"
 
-    def run(self, work: Work, parameters: Any) -> Outcome:
+    def run(self, work: ServiceWork, parameters: Any) -> ServiceOutcome:
         until = time.monotonic() + 60
         while time.monotonic() < until:
             work.progress(0.1, "waiting")
@@ -160,7 +169,7 @@ class Endless(Service):
 SERVICES = (RowCount(), FreshCount(), Failing(), Greedy(), Free(), Release(), Endless())
 
 
-def private(work: Work) -> PrivateTable:
+def private(work: ServiceWork) -> PrivateTable:
     return PrivateTable(work.table, dataset=work.account, unit="row", ledger=work.ledger)
 
 
@@ -172,7 +181,7 @@ def add_dataset(
         organisation = _organisation(session, "north")
         user = session.query(User).filter_by(name=owner).one_or_none()
         if user is None:
-            user = User(id=new_id("usr"), name=owner, roles=[Role.DATA_OWNER], organisation_id=organisation.id)
+            user = User(id=new_id("usr"), name=owner, roles=[AccountRole.DATA_OWNER], organisation_id=organisation.id)
             session.add(user)
             session.flush()
         made = datasets.create_dataset(session, subject_of(user), name="seven", title="Seven people", description="")
@@ -197,15 +206,17 @@ def set_policy(
     *,
     users: tuple[str, ...] = (),
     everyone: bool = False,
-    limits: Limits | None = None,
+    limits: BudgetLimits | None = None,
     hidden: tuple[str, ...] = (),
 ) -> None:
     """Give a dataset its next policy: some people may count, and ask for releases, for research."""
-    operations = frozenset({Operation.QUERY_COUNT, Operation.QUERY_AGGREGATE, Operation.RELEASE_ANONYMIZE})
+    operations = frozenset(
+        {PolicyOperation.QUERY_COUNT, PolicyOperation.QUERY_AGGREGATE, PolicyOperation.RELEASE_ANONYMIZE}
+    )
     role = PolicyRole(
         name="analysts",
         members=Members(users=tuple(Member(user_id=user) for user in users), everyone=everyone),
-        rules=(Rule(effect=Effect.ALLOW, operations=operations, limits=limits or Limits()),),
+        rules=(PolicyRule(effect=RuleEffect.ALLOW, operations=operations, limits=limits or BudgetLimits()),),
     )
     shown = ColumnRule(uses=ALL_USES)
     with hub.store.writing() as session:
@@ -215,7 +226,7 @@ def set_policy(
             version=number,
             roles=(role,),
             columns=ColumnRules(named=tuple((name, ColumnRule()) for name in hidden), others=shown),
-            terms=Terms(purposes=PurposeSet.of("research")),
+            terms=UsageTerms(purposes=PurposeSet.of("research")),
         )
         session.add(
             PolicyVersion(

@@ -12,31 +12,30 @@ from pathlib import Path
 from typing import Any
 
 from cloister.errors import BudgetExceededError, HubUnavailableError
+from cloister.hub import queue, workers
 from cloister.hub.domain import actions
 from cloister.hub.hub import open_hub
-from cloister.hub.jobs import queue
-from cloister.hub.services import running
-from cloister.hub.services.authorizing import authorize
-from cloister.hub.services.registry import algorithms
-from cloister.hub.services.running import performing, results
-from cloister.hub.services.sessions import subject_of
+from cloister.hub.services.registry import service_registry
 from cloister.hub.settings import Settings, read_settings
 from cloister.hub.store.models import User
-from cloister.hub.working import worker
+from cloister.hub.use_cases import jobs
+from cloister.hub.use_cases.authorization import authorize
+from cloister.hub.use_cases.jobs import keep, work
+from cloister.hub.use_cases.sessions import subject_of
 from tests.support.hub_services import PURPOSE, SERVICES
 
 DEAD = 9
 POINTS: dict[str, tuple[Any, str, bool]] = {
-    "after the claim": (performing, "_prepare", True),
-    "after deciding": (performing, "_prepare", False),
-    "before the run": (performing, "_run", True),
-    "after the run": (performing, "_run", False),
-    "after waiting": (performing, "_wait", False),
+    "after the claim": (work, "_prepare", True),
+    "after deciding": (work, "_prepare", False),
+    "before the run": (work, "_run", True),
+    "after the run": (work, "_run", False),
+    "after waiting": (work, "_wait", False),
     "with the claim held": (queue, "hold", False),
-    "after the result": (results, "keep", False),
+    "after the result": (keep, "keep_result", False),
     "after the end": (queue, "end", False),
-    "before the commit": (performing, "_tell", False),
-    "after the commit": (performing, "_keep", False),
+    "before the commit": (work, "_tell", False),
+    "after the commit": (work, "_keep", False),
 }
 """Where a worker can die: a module, a function in it, and whether before or after it."""
 
@@ -44,14 +43,14 @@ POINTS: dict[str, tuple[Any, str, bool]] = {
 def register() -> None:
     """Add the services of the tests to this process."""
     for service in SERVICES:
-        if service.name not in algorithms:
-            algorithms.register(service.name)(service)
+        if service.name not in service_registry:
+            service_registry.register(service.name)(service)
 
 
 def main(settings: Settings) -> None:
     """Be a worker."""
     register()
-    worker.main(settings)
+    workers.run_worker(settings)
 
 
 def serve(settings: Settings, dataset_id: str, user_id: str, keys: Sequence[str], log: str) -> None:
@@ -66,7 +65,7 @@ def serve(settings: Settings, dataset_id: str, user_id: str, keys: Sequence[str]
 
     def ask(key: str) -> None:
         try:
-            job = running.submit(
+            job = jobs.submit(
                 hub,
                 access,
                 service="test.count",
@@ -105,4 +104,4 @@ def die_at(point: str, folder: str, database: str) -> None:
     setattr(module, name, dying(module, name, before=before))
     settings = read_settings(folder=Path(folder), database=database, lease_seconds=0.2, answer_seconds=0.0)
     hub = open_hub(settings)
-    worker.Worker(hub).work_once()
+    workers.Worker(hub).work_once()

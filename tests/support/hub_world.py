@@ -21,25 +21,26 @@ from cloister.accounting.budget import Budget
 from cloister.core.exact import number
 from cloister.hub.app import create_app
 from cloister.hub.domain import actions
-from cloister.hub.domain.column_rules import ALL_USES, FORBIDDEN, ColumnRule, ColumnRules
-from cloister.hub.domain.members import Member, Members
-from cloister.hub.domain.operations import expand
-from cloister.hub.domain.policy import Effect, Limits, Operation, Policy, PolicyRole, Rule
-from cloister.hub.domain.purposes import PurposeSet
-from cloister.hub.domain.roles import Role
-from cloister.hub.domain.sticky import Terms
-from cloister.hub.domain.surveys import Admission
+from cloister.hub.domain.lifecycles import Admission
+from cloister.hub.domain.operations import PolicyOperation, expand
+from cloister.hub.domain.policy import (
+    ALL_USES,
+    FORBIDDEN,
+    BudgetLimits,
+    ColumnRule,
+    ColumnRules,
+    Member,
+    Members,
+    Policy,
+    PolicyRole,
+    PolicyRule,
+    RuleEffect,
+)
+from cloister.hub.domain.roles import AccountRole
+from cloister.hub.domain.terms import PurposeSet, UsageTerms
 from cloister.hub.gateway.identity import COOKIE, CSRF_COOKIE, CSRF_HEADER
 from cloister.hub.hub import Hub, open_hub
-from cloister.hub.services import algorithms as algorithms_service, running
-from cloister.hub.services.access.asking import ask_for_access
-from cloister.hub.services.accounts import enrolling, people, tokens
-from cloister.hub.services.authorizing import authorize
-from cloister.hub.services.registry import algorithms
-from cloister.hub.services.sessions import open_login, subject_of
-from cloister.hub.services.surveys import answering, drafting, publishing
-from cloister.hub.services.surveys.reading import open_document
-from cloister.hub.services.targets import load_target
+from cloister.hub.services.registry import service_registry
 from cloister.hub.settings import Settings
 from cloister.hub.store.models import (
     AlgorithmVersion,
@@ -47,11 +48,18 @@ from cloister.hub.store.models import (
     Job,
     LoginSession,
     Organisation,
-    Result,
+    ResultRecord,
     User,
     new_id,
     now,
 )
+from cloister.hub.use_cases import algorithms as algorithms_service, jobs
+from cloister.hub.use_cases.access.requests import ask_for_access
+from cloister.hub.use_cases.accounts import administration, enrolment, own_account
+from cloister.hub.use_cases.authorization import authorize, load_target
+from cloister.hub.use_cases.sessions import open_login, subject_of
+from cloister.hub.use_cases.surveys import lifecycle, submissions
+from cloister.hub.use_cases.surveys.catalogue import open_document
 from cloister.local.survey.example import EXAMPLE
 from cloister.local.survey.simulation import simulate
 from tests.support import hub_services
@@ -67,7 +75,7 @@ HIDDEN_MARK = "zzhiddenmark"
 NAME_MARK = "zznamemark"
 """Stands in the name, title and description of the dataset, which strangers may not know of."""
 
-ROLES = tuple(Role)
+ROLES = tuple(AccountRole)
 STRANGERS = tuple(f"stranger {role.words}" for role in ROLES)
 NOBODY, OWNER, MEMBER, REQUESTER = "nobody", "owner", "member", "requester"
 AUTHOR, PROVIDER = "author", "provider"
@@ -167,7 +175,7 @@ def populated(folder: Path, **settings: Any) -> Iterator[World]:
     """Yield a hub with one of everything."""
     hub = open_hub(Settings(folder=folder / "hub", workers=0, answer_seconds=0.0, **settings))
     made = World(hub, create_app(hub), folder)
-    algorithms._members[_RELEASE.name] = _RELEASE
+    service_registry._members[_RELEASE.name] = _RELEASE
     try:
         _people(made)
         _dataset(made)
@@ -179,18 +187,18 @@ def populated(folder: Path, **settings: Any) -> Iterator[World]:
         made.keep()
         yield made
     finally:
-        del algorithms._members[_RELEASE.name]
+        del service_registry._members[_RELEASE.name]
         made.close()
 
 
 def _people(world: World) -> None:
     known = {name: (role, "elsewhere") for name, role in zip(STRANGERS, ROLES, strict=True)}
     known |= {
-        OWNER: (Role.DATA_OWNER, "north"),
-        MEMBER: (Role.DATA_USER, "north"),
-        AUTHOR: (Role.DATA_USER, "north"),
-        REQUESTER: (Role.DATA_USER, "south"),
-        PROVIDER: (Role.ALGORITHM_PROVIDER, "methods"),
+        OWNER: (AccountRole.DATA_OWNER, "north"),
+        MEMBER: (AccountRole.DATA_USER, "north"),
+        AUTHOR: (AccountRole.DATA_USER, "north"),
+        REQUESTER: (AccountRole.DATA_USER, "south"),
+        PROVIDER: (AccountRole.ALGORITHM_PROVIDER, "methods"),
     }
     with world.hub.store.writing() as session:
         for name, (role, place) in known.items():
@@ -214,8 +222,8 @@ def _people(world: World) -> None:
     for name, user_id in world.people.items():
         who = subject(world.hub, user_id)
         with world.hub.store.writing() as session:
-            made = tokens.make_token(session, by=who, name="all", scopes=["*"], days=1)
-            none = tokens.make_token(session, by=who, name="little", scopes=["home.see"], days=1)
+            made = own_account.make_token(session, by=who, name="all", scopes=["*"], days=1)
+            none = own_account.make_token(session, by=who, name="little", scopes=["home.see"], days=1)
             world.secrets[name], world.secrets[f"{name}, little"] = made.secret, none.secret
             if name == OWNER:
                 world.things["token_id"] = made.token.id
@@ -223,10 +231,11 @@ def _people(world: World) -> None:
 
 def open_policy(world: World, *, users: tuple[str, ...], **changes: Any) -> Policy:
     """Return the policy of the world's dataset: some people may query it for research, without the hidden columns."""
-    rule = Rule(
-        effect=Effect.ALLOW,
-        operations=expand("query.*", named_only=True) | {Operation.RELEASE_ANONYMIZE, Operation.SYNTH_GENERATE},
-        limits=changes.pop("limits", Limits(user=Budget(epsilon=number("2")))),
+    rule = PolicyRule(
+        effect=RuleEffect.ALLOW,
+        operations=expand("query.*", named_only=True)
+        | {PolicyOperation.RELEASE_ANONYMIZE, PolicyOperation.SYNTH_GENERATE},
+        limits=changes.pop("limits", BudgetLimits(user=Budget(epsilon=number("2")))),
     )
     role = PolicyRole(
         name="researchers",
@@ -239,7 +248,7 @@ def open_policy(world: World, *, users: tuple[str, ...], **changes: Any) -> Poli
         "version": changes.pop("version", 2),
         "roles": (role,),
         "columns": ColumnRules(named=hidden, others=ColumnRule(uses=ALL_USES)),
-        "terms": Terms(purposes=PurposeSet.of("research")),
+        "terms": UsageTerms(purposes=PurposeSet.of("research")),
     }
     return Policy(**(given | changes))
 
@@ -264,7 +273,7 @@ def _jobs(world: World) -> None:
             access = authorize(
                 session, actions.DECIDE_RELEASE, subject=subject(world.hub, world.people[OWNER]), target_id=job
             )
-        running.decide_release(world.hub, access, job, approve=True, note="")
+        jobs.decide_release(world.hub, access, job, approve=True, note="")
     world.things |= {
         "job_id": answered,
         "synthetic_id": synthetic,
@@ -273,7 +282,7 @@ def _jobs(world: World) -> None:
         "queued_job_id": queued,
     }
     with world.hub.store.reading() as session:
-        world.things["digest"] = session.query(Result).filter_by(job_id=answered).one().digest
+        world.things["digest"] = session.query(ResultRecord).filter_by(job_id=answered).one().digest
 
 
 def submit(
@@ -287,7 +296,7 @@ def submit(
             subject=subject(world.hub, world.people[who]),
             target_id=world.things["dataset_id"],
         )
-    job = running.submit(world.hub, access, service=service, parameters=parameters, purpose=purpose)
+    job = jobs.submit(world.hub, access, service=service, parameters=parameters, purpose=purpose)
     if is_done:
         work(world.hub)
     return job.id
@@ -295,8 +304,8 @@ def submit(
 
 def work(hub: Hub) -> None:
     """Do everything that waits, as a worker would."""
-    while (held := running.take(hub, "tests")) is not None:
-        running.perform(hub, held, lambda share, stage: None)
+    while (held := jobs.take(hub, "tests")) is not None:
+        jobs.perform(hub, held, lambda share, stage: None)
 
 
 def _request(world: World) -> None:
@@ -335,29 +344,33 @@ def _algorithm(world: World) -> None:
 def _survey(world: World) -> None:
     author = subject(world.hub, world.people[AUTHOR])
     with world.hub.store.writing() as session:
-        survey = drafting.create_survey(
+        survey = lifecycle.create_survey(
             session, author, document=EXAMPLE, admission=Admission.EVERYBODY, results_are_public=True, least=10
         )
-        publishing.publish(survey, key=world.hub.key)
+        lifecycle.publish(survey, key=world.hub.key)
         session.flush()
         # Enough respondents for a chart: with a handful nothing can be said about single values.
         made = simulate(open_document(survey.document), respondents=400, mix={"low": 1})
-        answering.submit_many(session, survey, made.submissions)
+        submissions.submit_many(session, survey, made.submissions)
         world.things |= {"survey_id": survey.id, "question": "married"}
 
 
 def _accounts(world: World) -> None:
     with world.hub.store.writing() as session:
-        world.things["token"] = enrolling.make_link(session, world.people[MEMBER], by=None).token
+        world.things["token"] = enrolment.make_link(session, world.people[MEMBER], by=None).token
         login = session.query(LoginSession).filter_by(user_id=world.people[OWNER]).one()
         world.things["login_id"] = login.id
-        operator = subject_of(session.get_one(User, world.people[f"stranger {Role.OPERATOR.words}"]))
+        operator = subject_of(session.get_one(User, world.people[f"stranger {AccountRole.OPERATOR.words}"]))
         north = session.get_one(User, world.people[OWNER]).organisation_id
-        joining = people.create_account(session, "joining", by=operator, roles=[Role.DATA_OWNER], organisation_id=north)
+        joining = administration.create_account(
+            session, "joining", by=operator, roles=[AccountRole.DATA_OWNER], organisation_id=north
+        )
         world.things["joining_id"] = joining.id
-        locked_out = User(id=new_id("usr"), name="locked-out", roles=[str(Role.DATA_OWNER)], organisation_id=north)
+        locked_out = User(
+            id=new_id("usr"), name="locked-out", roles=[str(AccountRole.DATA_OWNER)], organisation_id=north
+        )
         session.add(locked_out)
         session.flush()
-        enrolling.make_link(session, locked_out.id, by=operator)
+        enrolment.make_link(session, locked_out.id, by=operator)
         world.things["locked_out_id"] = locked_out.id
     world.things["account_id"] = world.people[MEMBER]

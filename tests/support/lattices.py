@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from cloister.anonymize.algorithms.base import Task
-from cloister.anonymize.attributes import Attribute
-from cloister.anonymize.cells import Cells, Sensitive, cells_from_arrays
+from cloister.anonymize.algorithms._base import Task
+from cloister.anonymize.attributes import CodedAttribute
+from cloister.anonymize.cells import CodedCells, Sensitive, cells_from_arrays
 from cloister.anonymize.models import check_of
 from cloister.core.guarantees import (
     AlphaKAnonymity,
@@ -50,7 +50,7 @@ class SmallTable:
     def nodes(self) -> list[tuple[int, ...]]:
         return list(itertools.product(*(range(height + 1) for height in self.top)))
 
-    def cells(self) -> Cells:
+    def cells(self) -> CodedCells:
         attributes = [attribute(f"q{place}", tree, self.weights[place]) for place, tree in enumerate(self.trees)]
         members = np.array([*(row[0] for row in self.rows), *self.others], dtype=np.int32)
         return cells_from_arrays(
@@ -67,8 +67,8 @@ class SmallTable:
         return Task(cells=self.cells(), checks=tuple(map(check_of, models)), **settings)
 
 
-def attribute(name: str, tree: Sequence[Sequence[int]], weight: float = 1.0) -> Attribute:
-    return Attribute(
+def attribute(name: str, tree: Sequence[Sequence[int]], weight: float = 1.0) -> CodedAttribute:
+    return CodedAttribute(
         name=name,
         leaves=tuple(str(leaf) for leaf in range(len(tree[0]))),
         ancestors=tuple(np.array(level, dtype=np.int32) for level in tree),

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import Ledger
-from cloister.accounting.ledger.joined import create_tables, join_ledger
+from cloister.accounting.ledger.host_database import create_tables, join_ledger
 from cloister.errors import BudgetExceededError
 
 

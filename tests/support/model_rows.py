@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.anonymize.operations.sampling import standard_normals
+from cloister.anonymize.operations.noise import standard_normals
 from cloister.core.random import SeededRandomSource
 
 Floats = NDArray[np.float64]

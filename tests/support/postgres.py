@@ -34,8 +34,9 @@ def running_server() -> Iterator[str]:
             "-E",
             "UTF8",
             "--locale=C.UTF-8",
+            "--no-sync",
         )
-        options = f"-k {folder} -c listen_addresses='' -c max_connections=100 -c fsync=off"
+        options = f"-k {folder} -c listen_addresses='' -c max_connections=100 -c fsync=off -c full_page_writes=off"
         _run(owner, "pg_ctl", "-D", str(folder / "data"), "-o", options, "-l", str(folder / "log"), "-w", "start")
         try:
             yield f"postgresql://cloister@/postgres?host={quote(str(folder), safe='')}"
@@ -59,6 +60,15 @@ def empty_database(server: str) -> str:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
     return url
+
+
+def copy_database(server: str, name: str, copy: str) -> None:
+    """Replace a database on a server by a copy of another one; nobody may be connected to the other one."""
+    import psycopg
+
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {copy} WITH (FORCE)")
+        connection.execute(f"CREATE DATABASE {copy} TEMPLATE {name}")
 
 
 def _unprivileged() -> str | None:

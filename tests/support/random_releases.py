@@ -18,7 +18,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from cloister.anonymize.algorithms.catalog import ALGORITHMS
+from cloister.anonymize.algorithms._base import ALGORITHMS
 from cloister.core.guarantees import (
     AlphaKAnonymity,
     BetaLikeness,

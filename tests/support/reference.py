@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cloister.data.bins import Interval
+from cloister.data.bins import BinInterval
 from cloister.data.frequency import FrequencyTable, MeasuredSums
 from cloister.data.measures import CountPresent, Sum, SumOfSquares
-from cloister.data.profile import StorageType
+from cloister.data.values import StorageType
 
 Columns = dict[str, tuple[StorageType, list[Any]]]
 
@@ -59,7 +59,7 @@ def frequencies(
 
 def _decoder(name: str, rows: list[dict[str, Any]], edges: Any, categories: Any) -> tuple[Any, ...]:
     if edges is not None:
-        return (*(Interval(edges[i], edges[i + 1]) for i in range(len(edges) - 1)), None)
+        return (*(BinInterval(edges[i], edges[i + 1]) for i in range(len(edges) - 1)), None)
     if categories is not None:
         return (*categories, None)
     values = {row[name] for row in rows}

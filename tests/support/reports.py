@@ -17,15 +17,15 @@ from cloister.report import (
     KeyFigures,
     Notice,
     Panels,
-    Provenance,
     Report,
+    ReportProvenance,
     Section,
     Series,
     Status,
     TableBlock,
     Text,
     Verdict,
-    escaped,
+    escape_text,
 )
 
 HOSTILE = "</svg></style><script>alert('x')</script>|\"&amp;`*a*`\n\n- # [b](javascript:c) ${d} \\"
@@ -42,7 +42,7 @@ def figure(text: str = "north") -> Figure:
 def report_of(text: str, *, with_chart: bool = True) -> Report:
     """Return a report with every kind of block and a text in every place."""
     charts = [Chart(figure(text), text), Chart(figure(text), text)] if with_chart else []
-    plain = escaped(text)
+    plain = escape_text(text)
     blocks = (
         Text(plain),
         Bullets([plain, f"**{plain}**"]),
@@ -64,7 +64,7 @@ def report_of(text: str, *, with_chart: bool = True) -> Report:
         verdict=Verdict(text, Status.ATTENTION),
         figures=[KeyFigure(text, 5, plain)],
         sections=[Section(text, blocks), Section(text, [Text(plain)], level=2), Section("Contents", [])],
-        provenance=Provenance(created="2026-11-16T06:20:00Z", software=text, details=[(text, text)]),
+        provenance=ReportProvenance(created="2026-11-16T06:20:00Z", software=text, details=[(text, text)]),
     )
 
 

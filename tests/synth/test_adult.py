@@ -13,7 +13,7 @@ from cloister.data.columns import Column
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
-from cloister.synth.counting import CellCounts
+from cloister.synth._cell_counts import CellCounts
 
 pytestmark = pytest.mark.slow
 

@@ -15,13 +15,12 @@ from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import ParameterError
-from cloister.mechanisms.allowance import Allowance
+from cloister.mechanisms.allowance import NoiseAllowance
 from cloister.synth import BayesianNetwork, IndependentMarginals
-from cloister.synth.bayesian_network import Family, _Growth
-from cloister.synth.counting import CellCounts
-from cloister.synth.inference.measurement import Measurement
-from cloister.synth.marginal_based import Work
-from cloister.synth.spending import Purse
+from cloister.synth._cell_counts import CellCounts
+from cloister.synth.bayesian_network import NetworkFamily, _Growth
+from cloister.synth.inference._estimation import NoisyMarginal
+from cloister.synth.marginal_based import MarginalBudget, MarginalFit
 from tests.synth.toys import people
 
 NAMES = ("a", "b", "c", "d")
@@ -57,18 +56,21 @@ def test_a_row_moves_a_score_by_at_most_one(rows: Any, extra: Any, noise: Any) -
 
     counts = [Exact(rows), Exact([*rows, extra])]
     seen = [
-        Measurement((0, 1), counts[0].marginal((0, 1)) + np.reshape(noise[:9], (3, 3)), 2.0),
+        NoisyMarginal((0, 1), counts[0].marginal((0, 1)) + np.reshape(noise[:9], (3, 3)), 2.0),
         *(
-            Measurement((place,), np.array(noise[9 + 3 * place : 12 + 3 * place], dtype=float), 1.0)
+            NoisyMarginal((place,), np.array(noise[9 + 3 * place : 12 + 3 * place], dtype=float), 1.0)
             for place in range(3)
         ),
     ]
-    for family in (Family(2, (0, 1)), Family(1, (0,)), Family(0, (2,)), Family(1, (0, 2))):
+    for family in (NetworkFamily(2, (0, 1)), NetworkFamily(1, (0,)), NetworkFamily(0, (2,)), NetworkFamily(1, (0, 2))):
         if family.parents == (0, 2):
-            seen.append(Measurement((0, 2), np.reshape(noise[:9], (3, 3)).astype(float), 1.0))
+            seen.append(NoisyMarginal((0, 2), np.reshape(noise[:9], (3, 3)).astype(float), 1.0))
         scores = [
             _Growth(
-                Work(FACTS, item, Purse(Allowance(total_epsilon=1)), SeededRandomSource(1), seen), 100, 3, 1.0
+                MarginalFit(FACTS, item, MarginalBudget(NoiseAllowance(total_epsilon=1)), SeededRandomSource(1), seen),
+                100,
+                3,
+                1.0,
             ).score(  # type: ignore[arg-type]
                 family
             )
@@ -140,7 +142,7 @@ def test_conditions_are_met_exactly() -> None:
 
 def test_one_column_has_no_network() -> None:
     made = BayesianNetwork(columns=["a"], complete=True, epsilon=1).fit(exclusive(100))
-    assert made.network_ == (Family(0, ()),)
+    assert made.network_ == (NetworkFamily(0, ()),)
     assert len(made.steps_) == 1
 
 

@@ -12,14 +12,13 @@ from cloister.core.random import SeededRandomSource, SystemRandomSource
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.errors import InternalError, ParameterError, ParameterTypeError
-from cloister.mechanisms.allowance import Allowance
+from cloister.mechanisms.allowance import NoiseAllowance
 from cloister.synth import AdaptiveMarginals, SpanningTree
+from cloister.synth._cell_counts import CellCounts
 from cloister.synth.adaptive import _Picking
-from cloister.synth.counting import CellCounts
-from cloister.synth.inference.estimation import Estimator
-from cloister.synth.marginal_based import Work
-from cloister.synth.spanning_tree import _unexplained
-from cloister.synth.spending import Purse
+from cloister.synth.inference._estimation import Estimator
+from cloister.synth.marginal_based import MarginalBudget, MarginalFit
+from cloister.synth.spanning_tree import _dependence
 
 NAMES = ("a", "b", "c")
 SCHEMA = Schema.from_dict({"columns": {name: {"kind": "numeric", "bounds": [0, 2]} for name in NAMES}})
@@ -27,11 +26,16 @@ ROWS = st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=8)
 ROW = st.tuples(*[st.integers(0, 2)] * 3)
 
 
-def work(rows: list[tuple[int, ...]], like: Work | None = None, *, epsilon: int = 1) -> Work:
+def work(rows: list[tuple[int, ...]], like: MarginalFit | None = None, *, epsilon: int = 1) -> MarginalFit:
     """Return a fit under way on some rows; the released numbers are those of another where there is one."""
     table = open_table(pa.table(dict(zip(NAMES, map(list, zip(*rows, strict=True)), strict=True))), schema=SCHEMA)
     facts = AdaptiveMarginals(complete=True).declared(table)
-    made = Work(facts, CellCounts(table, facts.domain), Purse(Allowance(total_epsilon=epsilon)), SystemRandomSource())
+    made = MarginalFit(
+        facts,
+        CellCounts(table, facts.domain),
+        MarginalBudget(NoiseAllowance(total_epsilon=epsilon)),
+        SystemRandomSource(),
+    )
     if like is None:
         made.measure_columns(Fraction(1, 2))
     else:
@@ -47,7 +51,7 @@ def test_an_added_row_moves_no_score_of_a_pair_by_more_than_one(
     here = work(rows)
     there = work([*rows, added], like=here)
     for pair in ((0, 1), (0, 2), (1, 2)):
-        assert abs(_unexplained(here, pair) - _unexplained(there, pair)) <= 1
+        assert abs(_dependence(here, pair) - _dependence(there, pair)) <= 1
 
 
 @given(rows=ROWS, added=ROW, seed=st.integers(0, 1000))
@@ -74,7 +78,7 @@ def test_scores_of_a_choice_can_move_in_different_directions() -> None:
     moves = set()
     for added in ((0, 0, 0), (0, 1, 0)):
         there = work([*rows, added], like=here)
-        moves |= {_unexplained(there, pair) - _unexplained(here, pair) for pair in ((0, 1), (0, 2), (1, 2))}
+        moves |= {_dependence(there, pair) - _dependence(here, pair) for pair in ((0, 1), (0, 2), (1, 2))}
     assert {-1, 1} <= moves
 
 

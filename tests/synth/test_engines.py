@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cloister import synth
-from cloister.synth import counting
-from cloister.synth.counting import CellCounts
+from cloister.synth import _cell_counts as cell_counts
+from cloister.synth._cell_counts import CellCounts
 from tests.support.engine_tables import NamedOpener
 from tests.synth.toys import SCHEMA, listing
 
@@ -19,7 +19,7 @@ def test_every_engine_counts_the_same_cells(any_engine: NamedOpener, monkeypatch
     domain = made.declared(table).domain
     here = CellCounts(synth.base.open_table(rows, schema=SCHEMA), domain)
     whole = CellCounts(table, domain)
-    monkeypatch.setattr(counting, "_LARGEST_HELD", 0)
+    monkeypatch.setattr(cell_counts, "_LARGEST_HELD", 0)
     apart = CellCounts(table, domain)
     for part in ((0,), (1, 2), (0, 3), (0, 1, 3)):
         assert np.array_equal(here.marginal(part), whole.marginal(part))

@@ -13,18 +13,17 @@ import pyarrow.compute as pc
 import pytest
 
 from cloister.accounting.events import GaussianEvent
+from cloister.core.postprocessing import clip
 from cloister.core.random import random_source
-from cloister.core.simplex import clip
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnError
-from cloister.mechanisms.noise_laws import laplace_standard_deviation
+from cloister.mechanisms.step_noise import laplace_standard_deviation
 from cloister.synth import HistogramSynthesizer, Impossible, load
-from cloister.synth.counting import CellCounts, count_cells
-from cloister.synth.marginal_based import Work
-from cloister.synth.range_counts import cells_half_width
-from cloister.synth.spending import Purse
+from cloister.synth._cell_counts import CellCounts, count_cells
+from cloister.synth.histogram import cells_half_width
+from cloister.synth.marginal_based import MarginalBudget, MarginalFit
 from cloister.testing.distributions import Distribution, discrete
 from cloister.testing.statistics import check_scale
 from tests.synth.toys import ACCOUNT, SCHEMA, book, people
@@ -74,7 +73,7 @@ def noise_of(made: HistogramSynthesizer, table: Table, fits: int) -> Any:
     exact = counts.marginal(range(len(facts.domain.names))).ravel()
     found = []
     for _ in range(fits):
-        work = Work(facts, counts, Purse(allowance), source)
+        work = MarginalFit(facts, counts, MarginalBudget(allowance), source)
         made._modeled(work)
         found.append(work.seen[0].values.ravel() - exact)
     return np.array(found)
@@ -177,7 +176,7 @@ def test_syn_06_distance_from_the_data(
     facts, allowance, exact = made.declared(adult), made._allowance(), truth(made, adult)
     counts, clipped, modeled, sampled = CellCounts(adult, facts.domain), [], [], []
     for place in range(300):
-        work = Work(facts, counts, Purse(allowance), random_source())
+        work = MarginalFit(facts, counts, MarginalBudget(allowance), random_source())
         model = made._modeled(work)
         clipped.append(distance(clip(work.seen[0].values), exact))
         modeled.append(distance(model.cliques[0], exact))
@@ -198,7 +197,7 @@ def test_gaussian_noise_is_the_smaller_of_two_calibrations() -> None:
     for epsilon in (0.1, 10):
         made = ages(epsilon=epsilon, delta=1e-6).fit(ages_table(10))
         assert isinstance(made.steps_[0].event, GaussianEvent)
-        assert made.measurements_[0].deviation <= Purse(made._allowance()).noise(Fraction(1)).deviation
+        assert made.measurements_[0].deviation <= MarginalBudget(made._allowance()).noise(Fraction(1)).deviation
 
 
 @pytest.mark.parametrize(("options", "factor"), [({"adjacency": "replace"}, 2), ({"unit": "person"}, 3)])

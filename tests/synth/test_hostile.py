@@ -14,8 +14,9 @@ from cloister.accounting import show_failures
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.synth.base import synthesizers
-from cloister.synth.choosing import methods
+from cloister.synth.documents import methods
 from cloister.testing.hostile import HostileColumn, check_alike, hostile_pairs
+from tests.support.thoroughness import examples
 
 NUMBERS = (
     HostileColumn("age", "real", low=0.0, high=110.0),
@@ -26,7 +27,7 @@ MIXED = (
     HostileColumn("visits", "integer", low=0, high=9),
     HostileColumn("sex", "text", values=("F", "M")),
 )
-FEW = 8
+FEW = examples(8, usual=4)
 
 # For each synthesizer its columns, and settings from the ordinary to the extreme.
 DRIVEN: dict[str, tuple[tuple[HostileColumn, ...], tuple[dict[str, Any], ...]]] = {

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 import cloister as cl
 from cloister.accounting.ledger import open_ledger
-from cloister.anonymize.algorithms.base import Task
+from cloister.anonymize.algorithms._base import Task
 from cloister.anonymize.algorithms.mdav import mdav
 from cloister.anonymize.models import check_of
 from cloister.anonymize.regions import Values

@@ -26,8 +26,8 @@ from cloister.errors import (
     UnconfirmedSchemaError,
 )
 from cloister.synth import base as synth_base, load, synthesizers
+from cloister.synth.documents import document_of
 from cloister.synth.marginal_based import MarginalSynthesizer
-from cloister.synth.saving import document_of
 from tests.synth.toys import ACCOUNT, APART, COLORS, DAYS, OPTIONS, PUBLIC, SCHEMA, book, listing, people
 
 Make = Callable[..., Any]

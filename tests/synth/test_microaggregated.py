@@ -15,8 +15,8 @@ from cloister.core.guarantees import Adjacency
 from cloister.errors import CloisterError, ModelError, ParameterError, PrivacyParameterWarning
 from cloister.mechanisms.step_noise import LaplaceSteps
 from cloister.synth import MicroaggregatedGaussian, load, synthesizers
+from cloister.synth._numeric import UNIT, NumericRows
 from cloister.synth.microaggregated import block_sums
-from cloister.synth.numeric import UNIT, NumericRows
 from tests.synth.number_tables import number_table, patients
 from tests.synth.recording import check_audit
 

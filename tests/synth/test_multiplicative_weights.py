@@ -16,8 +16,8 @@ from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnError
 from cloister.synth import Impossible, IndependentMarginals, MultiplicativeWeights, multiplicative_weights
-from cloister.synth.counting import CellCounts
-from cloister.synth.inference.measurement import Measurement
+from cloister.synth._cell_counts import CellCounts
+from cloister.synth.inference._estimation import NoisyMarginal
 from tests.synth.toys import ACCOUNT, book, people
 
 LINE = Schema.from_dict({"columns": {"x": {"role": "quasi", "kind": "numeric", "bounds": [0, 7]}}})
@@ -69,7 +69,7 @@ def test_syn_13_the_worst_query_becomes_better_with_every_round(monkeypatch: pyt
 
 def test_each_update_moves_towards_the_measurement_and_keeps_the_sum() -> None:
     weights = np.full((2, 3), 10.0)
-    seen = Measurement((0,), np.array([45.0, 15.0]), 1.0)
+    seen = NoisyMarginal((0,), np.array([45.0, 15.0]), 1.0)
     last = 15.0
     for _ in range(20):
         multiplicative_weights.update(weights, [seen], 60.0)

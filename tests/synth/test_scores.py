@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from cloister.core.random import SeededRandomSource
+from cloister.synth._cell_counts import Counts
 from cloister.synth.adaptive import _Picking
-from cloister.synth.bayesian_network import Family, _Growth
-from cloister.synth.counting import Counts
-from cloister.synth.inference.junction_tree import junction_tree
-from cloister.synth.inference.measurement import Measurement
-from cloister.synth.inference.model import MarginalModel
+from cloister.synth.bayesian_network import NetworkFamily, _Growth
+from cloister.synth.inference._estimation import NoisyMarginal
+from cloister.synth.inference._junction_tree import junction_tree
+from cloister.synth.inference._marginal_model import MarginalModel
 from cloister.synth.multiplicative_weights import _gaps
-from cloister.synth.spanning_tree import _unexplained
+from cloister.synth.spanning_tree import _dependence
 
 EMPTY: Counts = np.zeros((2, 2), dtype=np.int64)
 ADDED: Counts = np.array([[1, 0], [0, 0]])
@@ -24,7 +24,7 @@ RELEASED = [1e3, 1e18, 1e19, 1e21]
 
 
 def work(counts: Counts, released: float) -> Any:
-    seen = [Measurement((column,), np.array([released, released / 3]), 1.0) for column in (0, 1)]
+    seen = [NoisyMarginal((column,), np.array([released, released / 3]), 1.0) for column in (0, 1)]
     domain = SimpleNamespace(sizes=(2, 2))
     return SimpleNamespace(
         seen=seen,
@@ -40,11 +40,11 @@ def adaptive(counts: Counts, released: float) -> list[int]:
 
 
 def tree(counts: Counts, released: float) -> list[int]:
-    return [_unexplained(work(counts, released), (0, 1))]
+    return [_dependence(work(counts, released), (0, 1))]
 
 
 def network(counts: Counts, released: float) -> list[int]:
-    return [_Growth(work(counts, released), 100.0, 1, 1.0).score(Family(1, (0,)))]
+    return [_Growth(work(counts, released), 100.0, 1, 1.0).score(NetworkFamily(1, (0,)))]
 
 
 def weights(counts: Counts, released: float) -> list[int]:

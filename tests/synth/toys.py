@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,13 @@ def listing(rows: int = 60, *, seed: int = 1) -> pa.Table:
 
 
 def people(rows: int = 60, *, seed: int = 1, schema: Schema | None = SCHEMA) -> Table:
-    """Return such rows as a table."""
-    return open_table(listing(rows, seed=seed), schema=schema)
+    """Return such rows as a table; the rows are opened once, since that takes longer than most tests."""
+    return _opened(rows, seed).with_schema(schema)
+
+
+@cache
+def _opened(rows: int, seed: int) -> Table:
+    return open_table(listing(rows, seed=seed))
 
 
 def book(**facts: Any) -> Ledger:

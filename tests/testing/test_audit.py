@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.attacks.auditing.statistical_check import largest_detectable_epsilon
+from cloister.attacks.confidence import binomial_bounds
 from cloister.errors import ParameterError, PrivacyRefutedError
 from cloister.testing import audit, samplers
-from cloister.testing.audit import binomial_bounds, largest_detectable_epsilon
 
 SURE = 1 - 1e-9
 

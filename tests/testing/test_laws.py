@@ -8,8 +8,7 @@ import pytest
 
 from cloister.core.random import random_source
 from cloister.errors import LawViolatedError, ParameterError, StatisticalError, VerificationError
-from cloister.mechanisms.sampling.discrete_gaussian import discrete_gaussian
-from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
+from cloister.mechanisms.sampling.discrete_noise import discrete_gaussian, discrete_laplace
 from cloister.testing import MechanismLaws, SamplerLaws, distributions
 from tests.testing import toys
 

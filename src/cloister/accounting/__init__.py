@@ -51,8 +51,8 @@ if TYPE_CHECKING:
         ZeroConcentratedEvent as ZeroConcentratedEvent,
         event_from_dict as event_from_dict,
     )
-    from cloister.accounting.failures import failure_count as failure_count, show_failures as show_failures
     from cloister.accounting.ledger import Ledger as Ledger, open_ledger as open_ledger
+    from cloister.accounting.payment import failure_count as failure_count, show_failures as show_failures
     from cloister.accounting.planner import (
         explicit as explicit,
         geometric as geometric,
@@ -90,7 +90,7 @@ _HOMES = {
         "ZeroConcentratedEvent",
         "event_from_dict",
     ),
-    "failures": ("failure_count", "show_failures"),
+    "payment": ("failure_count", "show_failures"),
     "ledger": ("Ledger", "open_ledger"),
     "planner": ("explicit", "geometric", "uniform", "zero_concentrated_share"),
 }

@@ -23,6 +23,7 @@ _G = TypeVar("_G", PureDP, ApproxDP)
 
 def sampled_epsilon(epsilon: Fraction, *, rate: Fraction) -> Fraction:
     """Return an upper bound of ln(1 + rate (exp(epsilon) - 1))."""
+    # Without a sample the epsilon is valid anyway, and such an exponential has hundreds of digits.
     if rate == 1 or epsilon > _LARGE:
         return epsilon
     return min(epsilon, exact.log_bounds(1 + rate * (exact.exp_bounds(epsilon)[1] - 1))[1])
@@ -36,7 +37,7 @@ def poisson_subsampling(guarantee: _G, *, rate: object) -> _G:
     >>> float(poisson_subsampling(PureDP(epsilon=1), rate=0.01).epsilon) < 0.0171
     True
     """
-    return _subsampled(
+    return _amplify(
         guarantee,
         rate=validation.check_probability(rate, name="rate"),
         relation=Adjacency.ADD_REMOVE,
@@ -57,7 +58,7 @@ def subsampling_without_replacement(guarantee: _G, *, sample_size: int, populati
             fix=f"use sample_size <= {population}, drawn without replacement.",
         )
     rate = Fraction(sample_size, population)
-    return _subsampled(guarantee, rate=rate, relation=Adjacency.REPLACE, other="poisson_subsampling")
+    return _amplify(guarantee, rate=rate, relation=Adjacency.REPLACE, other="poisson_subsampling")
 
 
 def shuffling(guarantee: LocalDP, *, reports: int, delta: object) -> ApproxDP:
@@ -69,6 +70,7 @@ def shuffling(guarantee: LocalDP, *, reports: int, delta: object) -> ApproxDP:
     reports = validation.check_count(reports, name="reports", at_least=2)
     slack = validation.check_delta(delta, allow_zero=False)
     low, growth = exact.exp_bounds(guarantee.epsilon)
+    # Rounded up, so that the condition of the theorem holds for the true numbers too.
     needed = math.ceil(growth * 16 * exact.log_bounds(2 / slack)[1])
     if needed > reports:
         raise AccountingError(
@@ -79,6 +81,7 @@ def shuffling(guarantee: LocalDP, *, reports: int, delta: object) -> ApproxDP:
     ratio = (growth - 1) / (low + 1)
     epsilon = exact.log_bounds(1 + ratio * (8 * root + 8 * growth / reports))[1]
     return ApproxDP(
+        # Shuffling is post-processing: it never makes the local promise worse.
         epsilon=min(epsilon, guarantee.epsilon),
         delta=slack,
         adjacency=Adjacency.REPLACE,
@@ -88,7 +91,7 @@ def shuffling(guarantee: LocalDP, *, reports: int, delta: object) -> ApproxDP:
     )
 
 
-def _subsampled(guarantee: _G, *, rate: Fraction, relation: Adjacency, other: str) -> _G:
+def _amplify(guarantee: _G, *, rate: Fraction, relation: Adjacency, other: str) -> _G:
     if guarantee.adjacency is not relation:
         raise AccountingError(
             f"This sampling amplifies guarantees under {relation}, not under {guarantee.adjacency}.",

@@ -13,6 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from cloister.core import exact, validation
+from cloister.core.construction import construct
+from cloister.core.exact import Number
 from cloister.core.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from cloister.errors import AccountingError, BudgetExceededError, ParameterError
 
@@ -28,6 +30,15 @@ class Budget:
     epsilon: Fraction | None = None
     rho: Fraction | None = None
     delta: Fraction = Fraction(0)
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        delta: Number = 0,
+    ) -> None:
+        construct(self, epsilon=epsilon, rho=rho, delta=delta)
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
@@ -55,15 +66,15 @@ class Budget:
         return exact.number(self.amount_given)
 
     def __repr__(self) -> str:
-        slack = f", delta={_shown(self.delta)}" if self.delta else ""
-        return f"Budget({self.measure}={_shown(self.amount)}{slack})"
+        slack = f", delta={_format_amount(self.delta)}" if self.delta else ""
+        return f"Budget({self.measure}={_format_amount(self.amount)}{slack})"
 
     def __add__(self, other: Budget) -> Budget:
-        return self._combined(other, self.amount + other.amount, self.delta + other.delta)
+        return self._combine(other, self.amount + other.amount, self.delta + other.delta)
 
     def __sub__(self, other: Budget) -> Budget:
         self.check_covers(other)
-        return self._combined(other, self.amount - other.amount, self.delta - other.delta)
+        return self._combine(other, self.amount - other.amount, self.delta - other.delta)
 
     def covers(self, other: Budget) -> bool:
         """Return whether this much is enough for another amount of the same measure."""
@@ -118,7 +129,7 @@ class Budget:
     def _of(self, amount: Fraction, delta: Fraction) -> Budget:
         return Budget(**{self.measure: amount, "delta": delta})
 
-    def _combined(self, other: Budget, amount: Fraction, delta: Fraction) -> Budget:
+    def _combine(self, other: Budget, amount: Fraction, delta: Fraction) -> Budget:
         self._check_same_measure(other)
         return self._of(amount, delta)
 
@@ -130,7 +141,7 @@ class Budget:
             )
 
 
-def _shown(value: Fraction) -> str:
+def _format_amount(value: Fraction) -> str:
     """Return about six digits, also of a number that no float can hold."""
     digits = Context(prec=6).divide(Decimal(value.numerator), Decimal(value.denominator))
     return f"{float(digits):g}" if -300 < digits.adjusted() < 300 else f"{digits.normalize():e}"

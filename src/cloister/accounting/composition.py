@@ -15,8 +15,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from cloister.accounting.sums import sum_above
 from cloister.core import exact, validation
+from cloister.core.exact import sum_above
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP, ZeroConcentratedDP
 from cloister.errors import AccountingError, ParameterError
 
@@ -35,7 +35,7 @@ def sequential(guarantees: Iterable[Composable]) -> Composable:
     >>> sequential([PureDP(epsilon=0.1), PureDP(epsilon=0.2)]).epsilon
     Fraction(3, 10)
     """
-    return _combined(_checked(guarantees), sum_above)
+    return _combine_parts(_check_composable(guarantees), sum_above)
 
 
 def parallel(guarantees: Iterable[Composable], *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> Composable:
@@ -55,7 +55,7 @@ def parallel(guarantees: Iterable[Composable], *, adjacency: Adjacency | str = A
         AccountingError: For any other relation, and for parts that are themselves stated under ``replace``: such a
             part promises nothing when a record enters or leaves it (an exact count of the part would qualify).
     """
-    parts = _checked(guarantees)
+    parts = _check_composable(guarantees)
     relation = Adjacency(validation.check_choice(adjacency, name="adjacency", allowed=[*Adjacency]))
     if parts[0].adjacency is not Adjacency.ADD_REMOVE:
         raise AccountingError(
@@ -63,11 +63,12 @@ def parallel(guarantees: Iterable[Composable], *, adjacency: Adjacency | str = A
             fix="state each part under add_remove, then ask for parallel(parts, adjacency='replace') if that is meant.",
         )
     if relation is Adjacency.ADD_REMOVE:
-        return _combined(parts, max)
+        return _combine_parts(parts, max)
     if relation is Adjacency.REPLACE:
-        moved = replace(_combined(parts, _two_largest), adjacency=relation)
-        changed = _combined([to_replace(part) for part in parts], max)
-        return _combined([moved, changed], max)
+        # A record moves between two parts, or changes inside one: which of the two is worse depends on the numbers.
+        moved = replace(_combine_parts(parts, _two_largest), adjacency=relation)
+        changed = _combine_parts([to_replace(part) for part in parts], max)
+        return _combine_parts([moved, changed], max)
     raise AccountingError(
         f"Parallel composition is not defined under {relation}: one unit may have data in several parts.",
         fix="use sequential(parts), which is always valid.",
@@ -81,9 +82,7 @@ def group(guarantee: Composable, *, size: int) -> Composable:
         case PureDP(epsilon=epsilon):
             result: Composable = replace(guarantee, epsilon=size * epsilon)
         case ApproxDP(epsilon=epsilon, delta=delta):
-            result = replace(
-                guarantee, epsilon=size * epsilon, delta=_checked_delta(_group_delta(epsilon, delta, size))
-            )
+            result = replace(guarantee, epsilon=size * epsilon, delta=_check_delta(_group_delta(epsilon, delta, size)))
         case ZeroConcentratedDP(rho=rho, delta=delta) if delta == 0:
             result = replace(guarantee, rho=size * size * rho)
         case _:
@@ -103,11 +102,12 @@ def advanced(guarantee: PureDP | ApproxDP, *, count: int, slack: object) -> Appr
         raise _cannot("be composed by the advanced theorem", guarantee)
     epsilon = guarantee.epsilon
     delta = guarantee.delta if isinstance(guarantee, ApproxDP) else Fraction(0)
+    # Every factor is rounded up, as is the whole.
     root = exact.sqrt_bounds(2 * count * exact.log_bounds(1 / extra)[1])[1]
     growth = exact.exp_bounds(epsilon)[1] - 1
     return ApproxDP(
         epsilon=root * epsilon + count * epsilon * growth,
-        delta=_checked_delta(count * delta + extra),
+        delta=_check_delta(count * delta + extra),
         adjacency=guarantee.adjacency,
         unit=guarantee.unit,
         assumptions=guarantee.assumptions,
@@ -130,7 +130,7 @@ def to_replace(guarantee: Composable) -> Composable:
     return replace(group(guarantee, size=2), adjacency=Adjacency.REPLACE, unit=guarantee.unit)
 
 
-def _checked(guarantees: Iterable[Composable]) -> list[Composable]:
+def _check_composable(guarantees: Iterable[Composable]) -> list[Composable]:
     parts = list(guarantees)
     if not parts:
         raise ParameterError("There is nothing to compose.", fix="give at least one guarantee.")
@@ -147,10 +147,11 @@ def _checked(guarantees: Iterable[Composable]) -> list[Composable]:
     return parts
 
 
-def _combined(parts: list[Composable], combine: _Combine) -> Composable:
+def _combine_parts(parts: list[Composable], combine: _Combine) -> Composable:
     """Combine the numbers of guarantees, in rho as soon as one of them is zero-concentrated."""
     first = parts[0]
-    delta = _checked_delta(combine([getattr(part, "delta", Fraction(0)) for part in parts]))
+    # A combined delta of 1 would be no promise, so that it is refused before any guarantee is made.
+    delta = _check_delta(combine([getattr(part, "delta", Fraction(0)) for part in parts]))
     common: dict[str, Any] = {"adjacency": first.adjacency, "unit": first.unit}  # fields of several types
     result: Composable
     if any(isinstance(part, ZeroConcentratedDP) for part in parts):
@@ -175,13 +176,14 @@ def _two_largest(values: list[Fraction]) -> Fraction:
 def _group_delta(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:
     """Return an upper bound of delta * (1 + e^epsilon + ... + e^((size-1) epsilon))."""
     crude = size * exact.exp_bounds((size - 1) * epsilon)[1]
+    # For a tiny epsilon the lower bound of exp(epsilon) - 1 is poor or zero: then the crude bound is the better one.
     low = exact.exp_bounds(epsilon)[0]
     if low <= 1:
         return delta * crude
     return delta * min(crude, (exact.exp_bounds(size * epsilon)[1] - 1) / (low - 1))
 
 
-def _checked_delta(delta: Fraction) -> Fraction:
+def _check_delta(delta: Fraction) -> Fraction:
     if delta >= 1:
         raise AccountingError(
             "The delta of the whole reaches 1, which promises nothing.",

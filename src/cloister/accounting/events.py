@@ -16,6 +16,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from cloister.core import exact, validation
+from cloister.core.construction import construct
+from cloister.core.exact import Number
 from cloister.errors import ParameterError
 
 __all__ = [
@@ -53,6 +55,13 @@ class PureEvent(Event):
     kind: ClassVar[str] = "pure"
     epsilon: Fraction
 
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+    ) -> None:
+        construct(self, epsilon=epsilon)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", validation.check_epsilon(self.epsilon, allow_zero=True))
 
@@ -64,6 +73,14 @@ class ApproxEvent(Event):
     kind: ClassVar[str] = "approx"
     epsilon: Fraction
     delta: Fraction
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number,
+    ) -> None:
+        construct(self, epsilon=epsilon, delta=delta)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", validation.check_epsilon(self.epsilon, allow_zero=True))
@@ -78,6 +95,14 @@ class ZeroConcentratedEvent(Event):
     rho: Fraction
     delta: Fraction = Fraction(0)
 
+    def __init__(
+        self,
+        *,
+        rho: Number,
+        delta: Number = 0,
+    ) -> None:
+        construct(self, rho=rho, delta=delta)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", validation.check_non_negative(self.rho, name="rho"))
         object.__setattr__(self, "delta", validation.check_delta(self.delta))
@@ -90,6 +115,13 @@ class LaplaceEvent(Event):
     kind: ClassVar[str] = "laplace"
     noise_multiplier: Fraction
 
+    def __init__(
+        self,
+        *,
+        noise_multiplier: Number,
+    ) -> None:
+        construct(self, noise_multiplier=noise_multiplier)
+
     def __post_init__(self) -> None:
         _positive(self, "noise_multiplier")
 
@@ -101,6 +133,14 @@ class DiscreteLaplaceEvent(Event):
     kind: ClassVar[str] = "discrete_laplace"
     scale: Fraction
     sensitivity: int
+
+    def __init__(
+        self,
+        *,
+        scale: Number,
+        sensitivity: int,
+    ) -> None:
+        construct(self, scale=scale, sensitivity=sensitivity)
 
     def __post_init__(self) -> None:
         _positive(self, "scale")
@@ -121,6 +161,13 @@ class GaussianEvent(Event):
     kind: ClassVar[str] = "gaussian"
     squared_multiplier: Fraction
 
+    def __init__(
+        self,
+        *,
+        squared_multiplier: Number,
+    ) -> None:
+        construct(self, squared_multiplier=squared_multiplier)
+
     def __post_init__(self) -> None:
         _positive(self, "squared_multiplier")
 
@@ -132,6 +179,14 @@ class DiscreteGaussianEvent(Event):
     kind: ClassVar[str] = "discrete_gaussian"
     squared_sigma: Fraction
     squared_sensitivity: Fraction
+
+    def __init__(
+        self,
+        *,
+        squared_sigma: Number,
+        squared_sensitivity: Number,
+    ) -> None:
+        construct(self, squared_sigma=squared_sigma, squared_sensitivity=squared_sensitivity)
 
     def __post_init__(self) -> None:
         _positive(self, "squared_sigma")
@@ -145,6 +200,14 @@ class SubsampledEvent(Event):
     kind: ClassVar[str] = "poisson_subsampled"
     rate: Fraction
     event: Event
+
+    def __init__(
+        self,
+        *,
+        rate: Number,
+        event: Event,
+    ) -> None:
+        construct(self, rate=rate, event=event)
 
     def __post_init__(self) -> None:
         rate = validation.check_probability(self.rate, name="rate")

@@ -1,6 +1,6 @@
 """Quasi-identifiers as integers: leaf codes, and the node above each leaf at every level.
 
-An `Attribute` is a column's public hierarchy (or, without one, its values and the root) in arrays. Leaf codes of an
+A `CodedAttribute` is a column's public hierarchy (or, without one, its values and the root) in arrays. Leaf codes of an
 ordered attribute follow its order, so that an interval is a range of codes; a missing value is a leaf of its own, the
 last, which meets the others at the root only.
 """
@@ -27,7 +27,7 @@ _PARTS = (16, 8, 4, 2)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Attribute:
+class CodedAttribute:
     """One quasi-identifier.
 
     Attributes:
@@ -98,12 +98,12 @@ class Attribute:
         codes = np.stack(self.ancestors)
         return np.asarray((codes[:, :, None] != codes[:, None, :]).sum(axis=0, dtype=np.int8))
 
-    def with_weight(self, weight: float) -> Attribute:
+    def with_weight(self, weight: float) -> CodedAttribute:
         """Return the same attribute with another weight."""
         return replace(self, weight=weight)
 
 
-def attribute_of(column: Column, values: Sequence[Any]) -> tuple[Attribute, Codes]:
+def attribute_of(column: Column, values: Sequence[Any]) -> tuple[CodedAttribute, Codes]:
     """Return the attribute of a column, and the leaf code of each of the values that occur in it.
 
     Raises:
@@ -115,7 +115,7 @@ def attribute_of(column: Column, values: Sequence[Any]) -> tuple[Attribute, Code
     return _without_hierarchy(column, values)
 
 
-def _from_hierarchy(column: Column, hierarchy: Hierarchy, values: Sequence[Any]) -> tuple[Attribute, Codes]:
+def _from_hierarchy(column: Column, hierarchy: Hierarchy, values: Sequence[Any]) -> tuple[CodedAttribute, Codes]:
     try:
         raw = hierarchy.encode(list(values))
     except HierarchyError:
@@ -128,11 +128,12 @@ def _from_hierarchy(column: Column, hierarchy: Hierarchy, values: Sequence[Any])
     order = _leaf_order(column, hierarchy)
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
+    # A missing value is behind all leaves, as a leaf of its own.
     codes = np.where(raw < 0, len(order), place[raw]).astype(np.int32)
     positions = None
     if column.kind in BOUNDED:
         positions = np.arange(len(order), dtype=np.float64)
-    attribute = Attribute(
+    attribute = CodedAttribute(
         name=column.name,
         leaves=tuple(hierarchy.leaves[place] for place in order) + ((None,) if has_missing else ()),
         ancestors=tuple(_ancestors(hierarchy, level, order, has_missing=has_missing) for level in _levels(hierarchy)),
@@ -161,6 +162,7 @@ def _leaf_order(column: Column, hierarchy: Hierarchy) -> NDArray[np.int64]:
         keys = list(hierarchy.leaves)
     else:
         keys = [_number(leaf) for leaf in hierarchy.leaves]
+        # Leaves without a number have no place on the scale, so that the hierarchy's own order stays.
         if None in keys:
             return np.arange(len(hierarchy.leaves))
     return np.array(sorted(range(len(keys)), key=lambda place: keys[place]), dtype=np.int64)
@@ -182,6 +184,7 @@ def _ancestors(hierarchy: Hierarchy, level: int, order: NDArray[np.int64], *, ha
     codes = hierarchy.codes_at(level)[order].astype(np.int32)
     if not has_missing:
         return codes
+    # Only at the root does a missing value meet the others.
     own = 0 if level == hierarchy.height else len(hierarchy.levels[level])
     return np.append(codes, np.int32(own))
 
@@ -193,10 +196,10 @@ def _labels(hierarchy: Hierarchy, level: int, order: NDArray[np.int64], *, has_m
     return (*names, None) if has_missing and level < hierarchy.height else names
 
 
-def _without_hierarchy(column: Column, values: Sequence[Any]) -> tuple[Attribute, Codes]:
+def _without_hierarchy(column: Column, values: Sequence[Any]) -> tuple[CodedAttribute, Codes]:
     """Return an attribute of the values that occur (or are declared), intervals of an ordered one, and the root."""
     present = [item for item in values if item is not None]
-    leaves = _known_leaves(column, present)
+    leaves = _list_leaves(column, present)
     has_missing = len(present) < len(values)
     codes = np.full(len(values), len(leaves), dtype=np.int32)
     codes[[item is not None for item in values]] = _places(column, present, leaves)
@@ -204,10 +207,10 @@ def _without_hierarchy(column: Column, values: Sequence[Any]) -> tuple[Attribute
     positions = None
     if column.kind in BOUNDED and leaves:
         positions = _finite(np.array([_position(leaf, number) for number, leaf in enumerate(leaves)]))
-    ancestors, labels = _halved(leaves, positions)
+    ancestors, labels = _halve_scale(leaves, positions)
     missing_label: tuple[str | None, ...] = (None,) if has_missing else ()
     missing_codes = [np.arange(len(names), len(names) + has_missing, dtype=np.int32) for names in labels]
-    attribute = Attribute(
+    attribute = CodedAttribute(
         name=column.name,
         leaves=(*leaves, None) if has_missing else tuple(leaves),
         ancestors=(
@@ -237,7 +240,7 @@ def _places(column: Column, present: list[Any], leaves: list[Any]) -> Codes:
         ) from None
 
 
-def _halved(
+def _halve_scale(
     leaves: Sequence[Any], positions: NDArray[np.float64] | None
 ) -> tuple[list[Codes], list[tuple[str | None, ...]]]:
     """Return the levels below the root: the leaves and, on a scale, equal parts of it, from sixteen down to two."""
@@ -247,8 +250,10 @@ def _halved(
         return ancestors, labels
     shares = (positions - positions[0]) / (positions[-1] - positions[0])
     for parts in _PARTS:
+        # The largest value belongs to the last part, and not to one of its own.
         place = np.minimum((shares * parts).astype(np.int64), parts - 1)
         codes = np.unique(place, return_inverse=True)[1].ravel().astype(np.int32)
+        # A level is kept only if it puts something together and is not yet the root.
         if 1 < codes[-1] + 1 < len(labels[-1]):
             ancestors.append(codes)
             labels.append(tuple(_range_label(leaves, np.flatnonzero(codes == code)) for code in range(codes[-1] + 1)))
@@ -260,7 +265,7 @@ def _range_label(leaves: Sequence[Any], members: NDArray[np.int64]) -> str:
     return first if len(members) == 1 else f"[{first}, {last}]"
 
 
-def _known_leaves(column: Column, present: list[Any]) -> list[Any]:
+def _list_leaves(column: Column, present: list[Any]) -> list[Any]:
     if column.categories is None or "categories" in column.guessed:
         return present
     if column.kind in (Kind.NUMERIC, Kind.DATETIME):
@@ -284,6 +289,7 @@ def _finite(positions: NDArray[np.float64]) -> NDArray[np.float64]:
     known = positions[np.isfinite(positions)]
     low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
     width = high - low if high > low else 1.0
+    # Infinite ends are values too, but must not stretch the scale without end.
     return np.clip(positions, low - width, high + width)
 
 
@@ -291,6 +297,7 @@ def _span(column: Column, positions: NDArray[np.float64] | None) -> float:
     if positions is None or not len(positions):
         return 0.0
     low, high = float(positions.min()), float(positions.max())
+    # Declared bounds are public and make losses comparable between tables; guessed ones are not.
     if column.bounds is not None and "bounds" not in column.guessed:
         lower, upper = (_position(bound, 0) for bound in column.bounds)
         low, high = min(low, lower), max(high, upper)

@@ -15,13 +15,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.anonymize.attributes import Attribute, attribute_of
+from cloister.anonymize.attributes import CodedAttribute, attribute_of
 from cloister.data.columns import Column
 from cloister.data.frequency import FrequencyTable
-from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.table import Table
-from cloister.data.values import text_of
+from cloister.data.values import StorageType, text_of
 from cloister.errors import DataError, SchemaError
 
 Codes: TypeAlias = NDArray[np.int32]
@@ -34,7 +33,7 @@ class Sensitive:
 
     name: str
     values: tuple[Any, ...]
-    attribute: Attribute
+    attribute: CodedAttribute
     """The same values as an attribute: ``attribute.leaves`` may hold more than occur."""
 
 
@@ -62,7 +61,7 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Cells:
+class CodedCells:
     """Quasi-identifiers and sensitive attributes of a table, integer coded and counted.
 
     Attributes:
@@ -78,7 +77,7 @@ class Cells:
         sources: where the codes came from: quasi-identifiers, sensitive attributes, then the person.
     """
 
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[CodedAttribute, ...]
     codes: Codes
     weights: Counts
     sensitive: tuple[Sensitive, ...] = ()
@@ -86,7 +85,7 @@ class Cells:
     record_weights: Counts
     record_values: Codes
     record_subjects: Counts | None = None
-    population: Cells | None = None
+    population: CodedCells | None = None
     sources: tuple[Source, ...] = ()
 
     def __repr__(self) -> str:
@@ -116,46 +115,48 @@ class Cells:
         """Return the column of a sensitive attribute in ``record_values``."""
         return next(place for place, item in enumerate(self.sensitive) if item.name == name)
 
-    def with_weights(self, weights: Mapping[str, float]) -> Cells:
+    def with_weights(self, weights: Mapping[str, float]) -> CodedCells:
         """Return the same cells with other attribute weights."""
         changed = tuple(item.with_weight(weights.get(item.name, item.weight)) for item in self.attributes)
         return replace(self, attributes=changed)
 
 
 def cells_from_arrays(
-    attributes: Sequence[Attribute],
+    attributes: Sequence[CodedAttribute],
     codes: Codes,
     weights: Counts,
     *,
     sensitive: Sequence[Sensitive] = (),
     values: Codes | None = None,
     subjects: Counts | None = None,
-    population: Cells | None = None,
-) -> Cells:
+    population: CodedCells | None = None,
+) -> CodedCells:
     """Return cells from one line per combination of codes, sensitive values and person; equal lines are added up."""
     values = np.zeros((len(codes), 0), dtype=np.int32) if values is None else values
     shape = tuple(len(item.leaves) for item in attributes)
-    order, starts, cell_of = grouped(codes, shape)
+    # Cells first, then records in them: a record is a cell with sensitive values and perhaps a person.
+    order, starts, cell_of = group_lines(codes, shape)
     fine = np.column_stack([cell_of, values]) if subjects is None else np.column_stack([cell_of, values, subjects])
     sizes = [len(starts), *(len(item.values) for item in sensitive)]
     sizes += [] if subjects is None else [int(subjects.max(initial=0)) + 1]
-    record_order, record_starts, _ = grouped(fine, tuple(sizes))
+    record_order, record_starts, _ = group_lines(fine, tuple(sizes))
     first = record_order[record_starts]
-    return Cells(
+    return CodedCells(
         attributes=tuple(attributes),
         codes=np.ascontiguousarray(codes[order[starts]], dtype=np.int32),
-        weights=_added(weights, order, starts),
+        weights=_add_weights(weights, order, starts),
         sensitive=tuple(sensitive),
         record_cells=cell_of[first],
-        record_weights=_added(weights, record_order, record_starts),
+        record_weights=_add_weights(weights, record_order, record_starts),
         record_values=np.ascontiguousarray(values[first], dtype=np.int32),
         record_subjects=None if subjects is None else subjects[first],
         population=population,
     )
 
 
-def grouped(codes: NDArray[Any], shape: tuple[int, ...]) -> tuple[Counts, Counts, Counts]:
+def group_lines(codes: NDArray[Any], shape: tuple[int, ...]) -> tuple[Counts, Counts, Counts]:
     """Return the order that sorts lines of codes, where in it each distinct line starts, and each line's group."""
+    # In floats, since the product itself may be beyond 64 bits.
     if np.prod([float(size) for size in shape]) < 2.0**62:
         key = np.zeros(len(codes), dtype=np.int64)
         for place, size in enumerate(shape):
@@ -164,6 +165,7 @@ def grouped(codes: NDArray[Any], shape: tuple[int, ...]) -> tuple[Counts, Counts
         order = np.argsort(key, kind="stable")
         changed = np.diff(key[order]) != 0
     else:
+        # lexsort sorts by its last key first, hence the columns in reverse.
         order = np.lexsort(codes.T[::-1])
         changed = (np.diff(codes[order], axis=0) != 0).any(axis=1)
     starts = np.flatnonzero(np.concatenate(([len(codes) > 0], changed)))
@@ -172,7 +174,7 @@ def grouped(codes: NDArray[Any], shape: tuple[int, ...]) -> tuple[Counts, Counts
     return order, starts, group
 
 
-def _added(weights: Counts, order: Counts, starts: Counts) -> Counts:
+def _add_weights(weights: Counts, order: Counts, starts: Counts) -> Counts:
     return np.add.reduceat(weights[order], starts) if len(starts) else weights[:0].astype(np.int64)
 
 
@@ -184,7 +186,7 @@ def read_cells(
     sensitive: Sequence[str] = (),
     subject: str | None = None,
     population: Table | None = None,
-) -> Cells:
+) -> CodedCells:
     """Count a table once, in its engine, and return its cells.
 
     Raises:
@@ -211,11 +213,12 @@ def read_cells(
     coding = [(name, leaf_of, len(item.leaves)) for name, (item, leaf_of) in coded.items()]
     coding += [(name, *_identity(counted, name)) for name in (*sensitive, *([] if subject is None else [subject]))]
     sources = [_source(counted, place, *how) for place, how in enumerate(coding)]
+    # Quasi-identifiers come first among the sources; the others have no names of leaves.
     named = [_as_named(source, attribute) for source, attribute in zip(sources, attributes, strict=False)]
     return replace(cells, sources=(*named, *sources[len(named) :]))
 
 
-def _as_named(source: Source, attribute: Attribute) -> Source:
+def _as_named(source: Source, attribute: CodedAttribute) -> Source:
     """Return the source with whether its values are the names of their leaves: ``37`` is not ``[30, 40)``."""
     names = (attribute.labels[0][code] for code in source.codes)
     pairs = zip(source.values, names, strict=True)
@@ -240,10 +243,10 @@ def _column(counted: FrequencyTable, name: str) -> Codes:
 def _sensitive(counted: FrequencyTable, column: Column) -> Sensitive:
     values = counted.decoders[counted.columns.index(column.name)]
     attribute, leaf_of = attribute_of(column, values)
-    return Sensitive(name=column.name, values=tuple(values), attribute=_observed(attribute, leaf_of))
+    return Sensitive(name=column.name, values=tuple(values), attribute=_restrict_to_values(attribute, leaf_of))
 
 
-def _observed(attribute: Attribute, leaf_of: Codes) -> Attribute:
+def _restrict_to_values(attribute: CodedAttribute, leaf_of: Codes) -> CodedAttribute:
     """Return the attribute with one leaf per value that occurs, in the order of the values' codes."""
     return replace(
         attribute,
@@ -254,7 +257,7 @@ def _observed(attribute: Attribute, leaf_of: Codes) -> Attribute:
     )
 
 
-def _population(table: Table, schema: Schema, attributes: Sequence[Attribute]) -> Cells:
+def _population(table: Table, schema: Schema, attributes: Sequence[CodedAttribute]) -> CodedCells:
     """Return the population's cells in the codes of the released attributes."""
     names = [attribute.name for attribute in attributes]
     counted = table.with_schema(None).frequencies(names)
@@ -263,6 +266,7 @@ def _population(table: Table, schema: Schema, attributes: Sequence[Attribute]) -
         known = {None if leaf is None else text_of(leaf): code for code, leaf in enumerate(attribute.leaves)}
         column = schema[attribute.name]
         own, leaf_of = attribute_of(column, counted.decoders[counted.columns.index(attribute.name)])
+        # Compared as text: two tables may store the same values in different types.
         found = [known.get(None if own.leaves[code] is None else text_of(own.leaves[code]), -1) for code in leaf_of]
         columns.append(np.array(found, dtype=np.int32)[_column(counted, attribute.name)])
     codes = np.column_stack(columns)

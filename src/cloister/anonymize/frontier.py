@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from cloister.anonymize.algorithms.base import Progress, no_progress
-from cloister.anonymize.anonymizing import anonymize
+from cloister.anonymize.algorithms._base import Progress, no_progress
+from cloister.anonymize.anonymization import anonymize
 from cloister.anonymize.release import Release
+from cloister.core.exact import Number
 from cloister.core.guarantees import Guarantee, KAnonymity, LDiversity, TCloseness
 from cloister.core.validation import check_probability
 from cloister.data.table import Table
@@ -82,6 +83,7 @@ class Frontier:
         ordered = sorted(self.points, key=lambda point: (point.risk, point.loss))
         kept: list[Point] = []
         for point in ordered:
+            # By ascending risk, a point is beaten unless it loses less than all before it.
             if not kept or point.loss < kept[-1].loss:
                 kept.append(point)
         return tuple(kept)
@@ -144,12 +146,12 @@ def frontier(
     table: Table,
     *,
     k: int | Iterable[int] = (2, 3, 5, 11, 25, 50),
-    l: object = (),  # noqa: E741  # the literature's name
-    t: object = (),
+    l: Number | Sequence[Number] = (),  # noqa: E741  # the literature's name
+    t: Number | Sequence[Number] = (),
     attribute: str | Sequence[str] | None = None,
     l_kind: str = "entropy",
     t_kind: str = "equal",
-    c: object = None,
+    c: Number | None = None,
     algorithms: str | Sequence[str] = DEFAULT_ALGORITHMS,
     progress: Progress | None = None,
     **options: Any,
@@ -203,7 +205,7 @@ def _several(given: Any) -> tuple[Any, ...]:
 
 
 def _about(
-    columns: Sequence[str], diversity: object, closeness: object, kinds: Mapping[str, Mapping[str, Any]]
+    columns: Sequence[str], diversity: Number | None, closeness: Number | None, kinds: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Guarantee]:
     """Return the models of each sensitive column."""
     for name in columns:

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.anonymize.attributes import Attribute
+from cloister.anonymize.attributes import CodedAttribute
 from cloister.data.hierarchy import ROOT
-from cloister.data.interval_labels import Interval, interval_in, number_in
+from cloister.data.interval_labels import LabelInterval, interval_in, number_in
 from cloister.data.values import is_missing, text_of
 from cloister.errors import SchemaError
 
@@ -38,7 +38,7 @@ class ReadLabels:
         numbers: the number in the middle of each label, or not a number.
     """
 
-    attribute: Attribute
+    attribute: CodedAttribute
     member: NDArray[np.bool_]
     levels: NDArray[np.int64]
     losses: NDArray[np.float64]
@@ -54,7 +54,7 @@ LeavesOf: TypeAlias = "Callable[[Any], NDArray[np.int64]]"
 
 
 def read_labels(
-    attribute: Attribute, labels: Sequence[Any], *, unknown: str = "refuse", leaves_of: LeavesOf | None = None
+    attribute: CodedAttribute, labels: Sequence[Any], *, unknown: str = "refuse", leaves_of: LeavesOf | None = None
 ) -> ReadLabels:
     """Read the labels of a released column.
 
@@ -80,7 +80,7 @@ def read_labels(
     return ReadLabels(attribute=attribute, member=member, levels=levels, losses=losses, numbers=numbers)
 
 
-def leaf_numbers(attribute: Attribute) -> NDArray[np.float64]:
+def leaf_numbers(attribute: CodedAttribute) -> NDArray[np.float64]:
     """Return the number that each leaf stands for (the middle of an interval), or not a number."""
     return np.array([_number(leaf) for leaf in attribute.leaves], dtype=np.float64)
 
@@ -93,15 +93,17 @@ class _Reading:
 
 
 class _Reader:
-    def __init__(self, attribute: Attribute, *, strict: bool, leaves_of: LeavesOf | None) -> None:
+    def __init__(self, attribute: CodedAttribute, *, strict: bool, leaves_of: LeavesOf | None) -> None:
         self._attribute = attribute
         self._leaves_of = leaves_of
         self._strict = strict
         self._nodes: dict[str, tuple[int, int]] = {}
+        # From the root down, so that a name on several levels means the finest of them.
         for level in self._named_levels():
             named = enumerate(attribute.labels[level])
             self._nodes.update({name: (level, node) for node, name in named if name is not None})
         self._numbers = leaf_numbers(attribute)
+        # A name may hold commas itself: so many parts between commas can belong to one name.
         self._most_parts = 1 + max((name.count(",") for name in attribute.labels[0] if name is not None), default=0)
         self._everything = np.arange(len(attribute.leaves))
 
@@ -119,7 +121,9 @@ class _Reader:
             return self._node(*self._nodes[name])
         if name and not name.strip(ROOT):
             return self._of(self._everything, loss=1.0)
-        ways = (self._set, self._range, self._interval, self._masked)
+        ways = (self._set, self._range, self._interval, self._read_masked)
+        # Where people are looked for, a number that is no raw value fits nobody; elsewhere it stands for the nearest
+        # one.
         for way in (self._point, *ways) if self._strict else ways:
             found = way(name)
             if found is not None:
@@ -157,6 +161,7 @@ class _Reader:
     def _members(self, parts: list[str]) -> list[int] | None:
         """Return the leaves that parts between commas name; a name may itself hold commas."""
         ways: list[list[int] | None] = [[]]
+        # Every end is reached from the longest name before it that leads back to the start.
         for end in range(1, len(parts) + 1):
             found = None
             for start in range(max(end - self._most_parts, 0), end):
@@ -183,6 +188,7 @@ class _Reader:
     def _span(self, low: int, high: int) -> float:
         """Return the length of a range of leaves over that of the column, by leaves where a person named them all."""
         attribute = self._attribute
+        # A hierarchy's own leaves are a scale of equal steps.
         if attribute.positions is None or attribute.has_hierarchy:
             return (high - low) / max(len(attribute.leaves) - 1, 1)
         return float((attribute.positions[high] - attribute.positions[low]) / attribute.span) if attribute.span else 0.0
@@ -209,7 +215,7 @@ class _Reader:
             return None
         return self._of(inside, loss=self._width(interval, inside))
 
-    def _width(self, interval: Interval, inside: NDArray[np.int64]) -> float:
+    def _width(self, interval: LabelInterval, inside: NDArray[np.int64]) -> float:
         """Return the length of an interval over that of the column, by leaves where a person named them all."""
         attribute = self._attribute
         if attribute.positions is None or attribute.has_hierarchy:
@@ -218,17 +224,18 @@ class _Reader:
         high = attribute.positions[inside].max() if interval.high is None else float(interval.high)
         return float(min(1.0, (high - low) / attribute.span)) if attribute.span else 0.0
 
-    def _masked(self, name: str) -> _Reading | None:
+    def _read_masked(self, name: str) -> _Reading | None:
         match = _MASKED.fullmatch(name)
         if match is None:
             return None
         texts = ["" if leaf is None else text_of(leaf) for leaf in self._attribute.leaves]
+        # A mask hides characters one by one, so that the length still tells something.
         fits = [len(text) == len(name) and text.startswith(match[1]) for text in texts]
         leaves = np.flatnonzero(np.array(fits))
         return self._of(leaves, loss=(len(leaves) - 1) / max(len(texts) - 1, 1)) if len(leaves) else None
 
 
-def _inside(interval: Interval, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _inside(interval: LabelInterval, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
     low = -np.inf if interval.low is None else float(interval.low)
     high = np.inf if interval.high is None else float(interval.high)
     above = numbers >= low if interval.low_closed else numbers > low
@@ -248,9 +255,10 @@ def _number(leaf: Any) -> float:
     return float(interval.low + interval.high) / 2
 
 
-def _level(attribute: Attribute, leaves: NDArray[np.int64]) -> int:
+def _level(attribute: CodedAttribute, leaves: NDArray[np.int64]) -> int:
     """Return the lowest level at which all leaves of a label have one ancestor."""
     if not len(leaves):
         return 0
     above = (codes[leaves] for codes in attribute.ancestors[:-1])
+    # Ancestors that differ at a level differ at all levels below it.
     return sum(int((codes != codes[0]).any()) for codes in above)

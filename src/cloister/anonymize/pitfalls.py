@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cloister.anonymize.attributes import Attribute
+from cloister.anonymize.attributes import CodedAttribute
 from cloister.data.columns import Column, Kind, Missing
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _silent(release: Release) -> Iterator[Pitfall]:
         )
 
 
-def _unmodelled(release: Release) -> Iterator[Pitfall]:
+def _sensitive_without_model(release: Release) -> Iterator[Pitfall]:
     covered = {check.attribute for check in release.checks}
     names = [name for name in release.roles.sensitive if name not in covered]
     if names:
@@ -78,7 +78,7 @@ def _unmodelled(release: Release) -> Iterator[Pitfall]:
 
 
 def _free_text(release: Release) -> Iterator[Pitfall]:
-    names = [column.name for column in _kept(release) if column.kind is Kind.TEXT]
+    names = [column.name for column in _columns_released(release) if column.kind is Kind.TEXT]
     if names:
         yield Pitfall(
             "free_text",
@@ -87,7 +87,7 @@ def _free_text(release: Release) -> Iterator[Pitfall]:
         )
 
 
-def _listed_values(release: Release) -> Iterator[Pitfall]:
+def _long_lists(release: Release) -> Iterator[Pitfall]:
     """Warn of columns, such as texts and days written as text, that are mostly different values without order."""
     cells = release.partition.cells
     names = [
@@ -104,7 +104,7 @@ def _listed_values(release: Release) -> Iterator[Pitfall]:
         )
 
 
-def _left_out(release: Release) -> Iterator[Pitfall]:
+def _columns_without_schema(release: Release) -> Iterator[Pitfall]:
     described = release.original.schema or {}
     names = [name for name in release.roles.identifiers if name not in described]
     if names:
@@ -138,7 +138,7 @@ def _rows_not_persons(release: Release) -> Iterator[Pitfall]:
 
 
 def _rows_behind_values(release: Release) -> Iterator[Pitfall]:
-    names, cells = _modelled(release), release.partition.cells
+    names, cells = _names_with_model(release), release.partition.cells
     persons = cells.record_subjects
     has_single_rows = persons is not None and len(np.unique(persons)) == cells.total
     if release.roles.subject is not None and names and not has_single_rows:
@@ -151,7 +151,7 @@ def _rows_behind_values(release: Release) -> Iterator[Pitfall]:
 
 def _missing_sensitive(release: Release) -> Iterator[Pitfall]:
     held = {item.name: item.values for item in release.partition.cells.sensitive}
-    names = [name for name in _modelled(release) if None in held[name]]
+    names = [name for name in _names_with_model(release) if None in held[name]]
     if names:
         yield Pitfall(
             "missing_sensitive",
@@ -160,7 +160,7 @@ def _missing_sensitive(release: Release) -> Iterator[Pitfall]:
         )
 
 
-def _modelled(release: Release) -> list[str]:
+def _names_with_model(release: Release) -> list[str]:
     return [name for name in release.roles.sensitive if any(check.attribute == name for check in release.checks)]
 
 
@@ -168,7 +168,7 @@ def _exact_days(release: Release) -> Iterator[Pitfall]:
     exact = _exact_quasi(release)
     names = [
         column.name
-        for column in _kept(release)
+        for column in _columns_released(release)
         if column.kind is Kind.DATETIME and (column.name in exact or column.name not in release.roles.quasi)
     ]
     if names:
@@ -183,7 +183,7 @@ def _exact_days(release: Release) -> Iterator[Pitfall]:
 def _extremes(release: Release) -> Iterator[Pitfall]:
     names = [
         column.name
-        for column in _kept(release)
+        for column in _columns_released(release)
         if column.kind is Kind.NUMERIC and column.name not in release.roles.quasi
     ]
     if names:
@@ -286,17 +286,17 @@ def _minimality(release: Release) -> Iterator[Pitfall]:
 
 _LOOKS: tuple[Callable[[Release], Iterator[Pitfall]], ...] = (
     _silent,
-    _unmodelled,
+    _sensitive_without_model,
     _insensitive,
     _free_text,
-    _listed_values,
+    _long_lists,
     _rows_not_persons,
     _rows_behind_values,
     _missing_sensitive,
     _exact_days,
     _extremes,
     _guesses,
-    _left_out,
+    _columns_without_schema,
     _stars,
     _small_k,
     _many_columns,
@@ -308,7 +308,7 @@ _LOOKS: tuple[Callable[[Release], Iterator[Pitfall]], ...] = (
 )
 
 
-def _kept(release: Release) -> list[Column]:
+def _columns_released(release: Release) -> list[Column]:
     schema = release.roles.schema
     return [schema[name] for name in schema if name not in release.roles.identifiers]
 
@@ -324,7 +324,7 @@ def _exact_quasi(release: Release) -> set[str]:
     return {name for name, is_exact in zip(names, exact, strict=True) if is_exact}
 
 
-def _has_renamed_leaf(attribute: Attribute) -> bool:
+def _has_renamed_leaf(attribute: CodedAttribute) -> bool:
     """Return whether a name between leaves and root stands for one leaf that is called otherwise."""
     for level in range(1, attribute.height):
         for node in np.flatnonzero(attribute.leaf_counts[level] == 1):

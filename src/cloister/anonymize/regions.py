@@ -1,8 +1,9 @@
-"""What each class releases in place of its rows' quasi-identifiers, and what is lost by it.
+"""Regions: the generalized values that each class releases in place of its quasi-identifiers, and what is lost by it.
 
 Three ways to write a class down: a node of the hierarchy (of the full-domain level, or else the lowest common
-ancestor), a set of values or a closed interval, or a central value (mean, median or mode). A set or an interval holds
-exactly the values of its rows; a central value is not truthful for any single row.
+ancestor), a set of values or a closed interval, or a central value (the mean of numbers, the median of an order, the
+mode of names). A set or an interval holds exactly the values of its rows; a central value is not truthful for any
+single row.
 """
 
 from __future__ import annotations
@@ -17,11 +18,60 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.anonymize.attributes import Attribute
-from cloister.anonymize.cells import Cells
-from cloister.anonymize.partition import SUPPRESSED, Partition
+from cloister.anonymize._partition import SUPPRESSED, Partition
+from cloister.anonymize.attributes import CodedAttribute
+from cloister.anonymize.cells import CodedCells
 from cloister.data.hierarchy import ROOT
 from cloister.data.values import text_of
+
+__all__ = ["class_centers"]
+
+
+def class_centers(
+    attribute: CodedAttribute, codes: NDArray[np.int32], counts: NDArray[np.int64], starts: NDArray[np.int64]
+) -> NDArray[np.object_]:
+    """Return the center of each class, whose lines lie from its start to the next."""
+    classes = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(codes))))
+    if attribute.is_numeric:
+        return _means(attribute, codes, counts, classes)
+    places = _medians(codes, counts, classes) if attribute.is_ordered else _modes(attribute, codes, counts, classes)
+    names = np.array([None if leaf is None else text_of(leaf) for leaf in attribute.leaves], dtype=object)
+    return np.asarray(names[places])
+
+
+def _means(attribute: CodedAttribute, codes: Any, counts: Any, classes: Any) -> NDArray[np.object_]:
+    numbers = np.array([np.nan if leaf is None else float(leaf) for leaf in attribute.leaves])[codes]
+    known = ~np.isnan(numbers)
+    size = int(classes.max(initial=-1)) + 1
+    totals = np.bincount(classes[known], weights=(numbers * counts)[known], minlength=size)
+    rows = np.bincount(classes[known], weights=counts[known], minlength=size)
+    means = np.full(size, None, dtype=object)
+    means[rows > 0] = totals[rows > 0] / rows[rows > 0]
+    return means
+
+
+def _medians(codes: Any, counts: Any, classes: Any) -> NDArray[np.int64]:
+    """Return the lower median code of each class."""
+    order = np.lexsort((codes, classes))
+    ordered, weights, owner = codes[order], counts[order], classes[order]
+    reached = np.cumsum(weights)
+    size = int(classes.max(initial=-1)) + 1
+    totals = np.bincount(owner, weights=weights, minlength=size).astype(np.int64)
+    before = np.cumsum(totals) - totals
+    # Running totals go on from class to class, so that one search finds the medians of all.
+    return np.asarray(ordered[np.searchsorted(reached, before + (totals + 1) // 2)])
+
+
+def _modes(attribute: CodedAttribute, codes: Any, counts: Any, classes: Any) -> NDArray[np.int64]:
+    """Return the most frequent code of each class, the smallest of equals."""
+    size = len(attribute.leaves)
+    keys, inverse = np.unique(classes * size + codes, return_inverse=True)
+    totals = np.bincount(inverse.ravel(), weights=counts)
+    # By class, then the most frequent first, then the smallest code.
+    order = np.lexsort((keys % size, -totals, keys // size))
+    first = np.flatnonzero(np.diff(keys[order] // size, prepend=-1))
+    return np.asarray(keys[order][first] % size)
+
 
 Counts: TypeAlias = NDArray[np.int64]
 _BLOCK = 1 << 24
@@ -76,11 +126,13 @@ class Regions:
         level = np.zeros(len(starts), dtype=np.int8)
         for ancestors in attribute.ancestors[:-1]:
             above = ancestors[codes]
+            # All rows of a class are below one node where the smallest and the largest ancestor agree.
             level += np.minimum.reduceat(above, starts) != np.maximum.reduceat(above, starts)
         return level
 
     def nodes(self, place: int) -> NDArray[np.int32]:
         """Return the node that each class releases for one attribute, at the class's level."""
+        # At the common level any row of a class has the same ancestor.
         first = self.codes(place)[self._lines[1]]
         ancestors = np.stack(self.partition.cells.attributes[place].ancestors)
         return ancestors[self.levels[:, place], first]
@@ -93,7 +145,7 @@ class Regions:
             return np.asarray(ancestors[self.levels[:, place]] == self.nodes(place)[:, None])
         member = np.zeros((self.partition.size, len(attribute.leaves)), dtype=bool)
         member[self.class_of_line, self.codes(place)] = True
-        return _filled(member, attribute) if attribute.is_ordered else member
+        return _fill_gaps(member, attribute) if attribute.is_ordered else member
 
     @cached_property
     def losses(self) -> NDArray[np.float64]:
@@ -157,10 +209,11 @@ class Regions:
         expected = np.zeros(len(population))
         for chosen, fits in self._fitting(population):
             expected += shares[chosen] @ fits
+        # Computed a second time, since all of it might not fit into memory.
         largest = [np.where(fits, expected, 0.0).max(axis=1) for _, fits in self._fitting(population)]
         return np.concatenate(largest), float(expected.min())
 
-    def _fitting(self, population: Cells) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+    def _fitting(self, population: CodedCells) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
         """Yield which cells of the population (columns) fit each class (rows), some classes at a time."""
         members = [self.membership(place) for place in range(len(population.attributes))]
         block = max(_BLOCK // max(len(population), 1), 1)
@@ -175,46 +228,47 @@ class Regions:
             known[self.values, place] = self._labels(self.partition.cells.attributes[place], place)
         return known[self.values, place]
 
-    def _labels(self, attribute: Attribute, place: int) -> NDArray[np.object_]:
+    def _labels(self, attribute: CodedAttribute, place: int) -> NDArray[np.object_]:
         match self.values:
             case Values.HIERARCHY:
-                return _named(attribute, self.levels[:, place], self.nodes(place))
+                return _name_nodes(attribute, self.levels[:, place], self.nodes(place))
             case Values.SETS:
                 return self._set_labels(attribute, place)
             case Values.CENTERS:
                 return self._centers(attribute, place)
 
-    def _set_labels(self, attribute: Attribute, place: int) -> NDArray[np.object_]:
+    def _set_labels(self, attribute: CodedAttribute, place: int) -> NDArray[np.object_]:
         codes, starts = self.codes(place), self._lines[1]
         if attribute.is_ordered:
             low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
-            return _looked_up(low, high, lambda a, b: interval_label(attribute, a, b))
+            return _label_pairs(low, high, lambda a, b: interval_label(attribute, a, b))
         size = len(attribute.leaves)
         pairs = np.unique(self.class_of_line * size + codes)
+        # Bytes of sorted codes are keys that can be compared: each set is written as text once.
         ends = np.searchsorted(pairs // size, np.arange(self.partition.size + 1)) * _CODE.itemsize
         buffer = (pairs % size).astype(_CODE).tobytes()
         members = [buffer[start:end] for start, end in itertools.pairwise(ends.tolist())]
         names = {member: set_label(attribute, np.frombuffer(member, _CODE).tolist()) for member in set(members)}
         return _objects([names[member] for member in members])
 
-    def _centers(self, attribute: Attribute, place: int) -> NDArray[np.object_]:
-        from cloister.anonymize.centers import class_centers
+    def _centers(self, attribute: CodedAttribute, place: int) -> NDArray[np.object_]:
 
         codes, (_, starts, counts) = self.codes(place), self._lines
         return class_centers(attribute, codes, counts, starts)
 
 
-def interval_losses(attribute: Attribute, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
+def interval_losses(attribute: CodedAttribute, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
     """Return the LM loss of ranges of leaf codes of an ordered attribute; one with a missing value tells nothing."""
     last = len(attribute.leaves) - 1
     positions = attribute.positions if attribute.positions is not None else np.zeros(last + 1)
     width = (positions[high] - positions[low]) / (attribute.span or 1.0)
     if not attribute.has_missing:
         return np.asarray(width)
+    # The missing value is the last code: alone it is exact, with others nothing is told.
     return np.where(high < last, width, np.where(low == last, 0.0, 1.0))
 
 
-def interval_label(attribute: Attribute, low: int, high: int) -> str | None:
+def interval_label(attribute: CodedAttribute, low: int, high: int) -> str | None:
     """Return the text of a range of leaf codes: one value, a closed interval, or ``*`` for everything."""
     if low == high:
         return attribute.labels[0][low]
@@ -224,7 +278,7 @@ def interval_label(attribute: Attribute, low: int, high: int) -> str | None:
     return f"[{text_of(attribute.leaves[low])}, {text_of(attribute.leaves[high])}]"
 
 
-def set_label(attribute: Attribute, members: Sequence[int]) -> str | None:
+def set_label(attribute: CodedAttribute, members: Sequence[int]) -> str | None:
     """Return the text of a set of leaf codes: one value, a set in braces, or ``*`` for everything."""
     if len(members) == 1:
         return attribute.labels[0][members[0]]
@@ -234,13 +288,13 @@ def set_label(attribute: Attribute, members: Sequence[int]) -> str | None:
     return "{" + ", ".join(names) + "}"
 
 
-def _named(attribute: Attribute, levels: NDArray[np.int8], nodes: NDArray[np.int32]) -> NDArray[np.object_]:
+def _name_nodes(attribute: CodedAttribute, levels: NDArray[np.int8], nodes: NDArray[np.int32]) -> NDArray[np.object_]:
     offsets = np.cumsum([0, *(len(names) for names in attribute.labels)])
     names = _objects([name for labels in attribute.labels for name in labels])
     return names[offsets[levels] + nodes]
 
 
-def _looked_up(low: NDArray[Any], high: NDArray[Any], name: Any) -> NDArray[np.object_]:
+def _label_pairs(low: NDArray[Any], high: NDArray[Any], name: Any) -> NDArray[np.object_]:
     pairs, inverse = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)
     return _objects([name(int(a), int(b)) for a, b in pairs])[inverse.ravel()]
 
@@ -251,14 +305,16 @@ def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
     return array
 
 
-def _filled(member: NDArray[np.bool_], attribute: Attribute) -> NDArray[np.bool_]:
+def _fill_gaps(member: NDArray[np.bool_], attribute: CodedAttribute) -> NDArray[np.bool_]:
     """Return membership with the gaps between smallest and largest leaf filled; with a missing value, everything."""
+    # Between the first and the last leaf that a class has, both directions have seen one.
     up = np.logical_or.accumulate(member, axis=1)
     down = np.logical_or.accumulate(member[:, ::-1], axis=1)[:, ::-1]
     return np.asarray(up & down) if not attribute.has_missing else _with_missing(member, up & down)
 
 
 def _with_missing(member: NDArray[np.bool_], filled: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    # A class with missing and known values could be of anybody.
     mixed = member[:, -1] & member[:, :-1].any(axis=1)
     return np.asarray(filled | mixed[:, None])
 

@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cloister.anonymize.models import Check, Classes, classes_of, settings_of
+from cloister.anonymize._partition import Partition
+from cloister.anonymize._roles import Roles
+from cloister.anonymize.models import EquivalenceClasses, ModelCheck, classes_of, settings_of
 from cloister.anonymize.models.settings import plain
 from cloister.anonymize.operations.recipe import Recipe
-from cloister.anonymize.partition import Partition
 from cloister.anonymize.pitfalls import Pitfall, find_pitfalls, silence
 from cloister.anonymize.regions import Regions
-from cloister.anonymize.roles import Roles
+from cloister.core import markers
+from cloister.core.provenance import ANONYMIZED
 from cloister.core.result import Result
 from cloister.crypto.certificates import certify
-from cloister.crypto.release_kinds import ANONYMIZED
 from cloister.data.table import Table
 from cloister.errors import DataError
 
 if TYPE_CHECKING:
     from cloister.anonymize.assessment import Assessment
-    from cloister.anonymize.risk.measuring import Risk
+    from cloister.anonymize.risk.disclosure_risk import Risk
     from cloister.anonymize.utility.losses import Losses
     from cloister.crypto.signatures import SigningKey
     from cloister.plotting import Figure
@@ -53,13 +54,13 @@ class Release(Result):
         facts: numbers about the search.
     """
 
-    schema: ClassVar[str] = "cloister.release/1"
+    schema: ClassVar[str] = markers.RELEASE
 
     table: Table
     original: Table = field(repr=False)
     roles: Roles = field(repr=False)
     regions: Regions = field(repr=False)
-    checks: tuple[Check, ...] = field(repr=False)
+    checks: tuple[ModelCheck, ...] = field(repr=False)
     algorithm: str
     suppression_limit: Fraction
     loss_name: str
@@ -75,7 +76,7 @@ class Release(Result):
         return self.regions.partition
 
     @cached_property
-    def classes(self) -> Classes:
+    def classes(self) -> EquivalenceClasses:
         """Return the counts of the released classes."""
         return classes_of(self.partition, values=self.regions.values)
 
@@ -87,7 +88,7 @@ class Release(Result):
     @cached_property
     def assessment(self) -> Assessment:
         """Return everything measured about the release, beside its original."""
-        from cloister.anonymize.assessing import assess
+        from cloister.anonymize.assessment import assess
 
         return assess(self)
 
@@ -141,7 +142,7 @@ class Release(Result):
 
     def report(self, path: str | Path | None = None, *, title: str = "Release of a protected table") -> Report:
         """Return the report; with a path that ends in .html, .md or .json it is written there as well."""
-        from cloister.anonymize.reporting import report_of
+        from cloister.anonymize.release_report import report_of
 
         report = report_of(self, title=title)
         if path is not None:

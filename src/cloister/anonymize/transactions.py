@@ -23,7 +23,7 @@ from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, ParameterTypeError, did_you_mean
 
-__all__ = ["MinedRule", "Rule", "Transactions", "mine_rules"]
+__all__ = ["AssociationRule", "MinedRule", "Transactions", "mine_rules"]
 
 Bits: TypeAlias = NDArray[np.bool_]
 ItemSet: TypeAlias = "frozenset[str]"
@@ -33,10 +33,10 @@ _CHUNK = 2**25
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AssociationRule:
     """Whoever has the antecedent tends to have the consequent.
 
-    >>> print(Rule.parse("milk, eggs => bread"))
+    >>> print(AssociationRule.parse("milk, eggs => bread"))
     eggs, milk => bread
     """
 
@@ -53,7 +53,7 @@ class Rule:
             )
 
     @classmethod
-    def parse(cls, text: str) -> Rule:
+    def parse(cls, text: str) -> AssociationRule:
         """Return the rule that a text such as ``"milk, eggs => bread"`` states."""
         sides = str(text).split("=>")
         if len(sides) != 2:
@@ -74,7 +74,7 @@ class Rule:
 class MinedRule:
     """A rule with its support and confidence as shares; lower ends where items are unknown."""
 
-    rule: Rule
+    rule: AssociationRule
     support: Fraction
     confidence: Fraction
 
@@ -86,7 +86,7 @@ class Transactions:
     """Which transaction holds which item, as a matrix of truth values; some entries may be unknown.
 
     >>> basket = Transactions.from_sets([{"milk", "bread"}, {"bread"}])
-    >>> basket.support({"bread"}), basket.confidence(Rule.parse("bread => milk"))
+    >>> basket.support({"bread"}), basket.confidence(AssociationRule.parse("bread => milk"))
     (2, Fraction(1, 2))
     """
 
@@ -149,14 +149,15 @@ class Transactions:
         listed = list(items)
         return self.support(listed), int(self.holding(listed, possibly=True).sum())
 
-    def confidence(self, rule: Rule) -> Fraction:
+    def confidence(self, rule: AssociationRule) -> Fraction:
         """Return the confidence of a rule, its lower end where items are unknown; 0 if nobody has the antecedent."""
         return self.confidence_interval(rule)[0]
 
-    def confidence_interval(self, rule: Rule) -> tuple[Fraction, Fraction]:
+    def confidence_interval(self, rule: AssociationRule) -> tuple[Fraction, Fraction]:
         """Return the ends between which the confidence of a rule lies (Saygin, Verykios and Clifton 2001)."""
         low, high = self.support_interval(rule.items)
         fewest, most = self.support_interval(rule.antecedent)
+        # The least confidence has the fewest of both sides over the most of the antecedent.
         lower = Fraction(low, most) if most else Fraction(0)
         return lower, min(Fraction(1), Fraction(high, fewest)) if fewest else Fraction(int(high > 0))
 
@@ -207,18 +208,21 @@ def mine_rules(
     for places, support in supports.items():
         for size in range(1, len(places)):
             for left in combinations(places, size):
+                # An antecedent occurs in many sets, and is counted once.
                 if left not in above:
                     above[left] = _most(transactions, left, supports)
                 if support >= least * above[left]:
-                    found.append(_mined(transactions, places, left, Fraction(support, above[left])))
+                    found.append(_make_rule(transactions, places, left, Fraction(support, above[left])))
     return tuple(found)
 
 
-def _mined(
+def _make_rule(
     transactions: Transactions, places: tuple[int, ...], left: tuple[int, ...], confidence: Fraction
 ) -> MinedRule:
     names = transactions.items
-    rule = Rule(frozenset(names[place] for place in left), frozenset(names[place] for place in set(places) - set(left)))
+    rule = AssociationRule(
+        frozenset(names[place] for place in left), frozenset(names[place] for place in set(places) - set(left))
+    )
     return MinedRule(
         rule=rule, support=Fraction(transactions.support(rule.items), len(transactions)), confidence=confidence
     )
@@ -240,7 +244,7 @@ def _frequent_sets(transactions: Transactions, share: Fraction, longest: int) ->
     }
     frequent = dict(level)
     for size in range(2, longest + 1):
-        candidates = _joined(level, size)
+        candidates = _join_sets(level, size)
         if len(candidates) + len(frequent) > _MOST_SETS:
             raise ParameterError("There are too many frequent sets.", fix="raise min_support, or lower longest.")
         counts = _counts(columns, candidates)
@@ -249,11 +253,12 @@ def _frequent_sets(transactions: Transactions, share: Fraction, longest: int) ->
     return frequent
 
 
-def _joined(level: dict[tuple[int, ...], int], size: int) -> list[tuple[int, ...]]:
+def _join_sets(level: dict[tuple[int, ...], int], size: int) -> list[tuple[int, ...]]:
     groups: dict[tuple[int, ...], list[int]] = {}
     for places in sorted(level):
         groups.setdefault(places[:-1], []).append(places[-1])
     pairs = ((*start, first, last) for start, ends in groups.items() for first, last in combinations(ends, 2))
+    # A set with an infrequent part cannot be frequent, and need not be counted.
     return [places for places in pairs if all(part in level for part in combinations(places, size - 1))]
 
 
@@ -261,6 +266,7 @@ def _counts(columns: Bits, candidates: list[tuple[int, ...]]) -> list[int]:
     """Return the supports of sets of one size, many at a time."""
     step = max(1, _CHUNK // max(1, columns.shape[1]))
     counts: list[int] = []
+    # In parts: one line of truth values for each candidate would not fit into memory.
     for start in range(0, len(candidates), step):
         places = np.array(candidates[start : start + step])
         together = columns[places[:, 0]]

@@ -1,7 +1,8 @@
 """What every attack reports: how often it succeeded, how often guessing would have, and how sure both are.
 
 An attack is a test that a custodian runs on data of their own. A failed one is no proof of safety: it says that this
-attack, with this knowledge, found nothing.
+attack, with this knowledge, found nothing. A report's section about an attack has the outcome, who the attacker is, the
+numbers, those that only this kind of attack has, and what helps.
 """
 
 from __future__ import annotations
@@ -9,13 +10,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cloister.report import (
+    Bars,
+    Block,
+    Bullets,
+    Facts,
+    Notice,
+    NoticeKind,
+    Report,
+    Section,
+    Series,
+    Status,
+    Text,
+    Verdict,
+    escape_text,
+)
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cloister.plotting import Figure
-    from cloister.report import Report, Section
 
-__all__ = ["AttackResult"]
+__all__ = ["AttackResult", "report_of", "section_of", "section_with_own_facts"]
+
 
 _UNDECIDED = 0.1
 _TINY = 0.0001
@@ -147,14 +164,10 @@ class AttackResult:
 
     def sections(self, *, level: int = 1) -> tuple[Section, ...]:
         """Return what a report says about this attack; further kinds of attacks add blocks or parts of their own."""
-        from cloister.attacks.reporting import section_of
-
         return (section_of(self, level=level),)
 
     def report(self, path: str | Path | None = None, *, title: str = "") -> Report:
         """Return a report of this attack; with a path that ends in .html, .md or .json it is written there as well."""
-        from cloister.attacks.reporting import report_of
-
         report = report_of(self, title=title or f"Attack: {self.attack}")
         if path is not None:
             report.write(path)
@@ -173,3 +186,57 @@ def percent(share: float) -> str:
     if 1 - _TINY < share < 1:
         return "above 99.99%"
     return f"{100 * share:.4g}%"
+
+
+_HONEST = (
+    "An attack that fails is no proof of safety: it says that this attacker, with this knowledge, found nothing. "
+    "Only a guarantee says something about attackers who were not tried."
+)
+
+
+def section_of(result: AttackResult, *, level: int = 1, further: tuple[Block, ...] = ()) -> Section:
+    """Return one section about an attack, with further blocks before the advice."""
+    kind = NoticeKind.DANGER if result.succeeded else NoticeKind.INFO
+    blocks: list[Block] = [
+        Notice(kind, escape_text(result.verdict), title="Outcome"),
+        Text(f"**The attacker** {escape_text(result.assumption)}."),
+        _bars(result),
+        Facts(_facts(result)),
+        *further,
+    ]
+    if result.mitigation:
+        blocks += [Text("**What helps**"), Bullets([escape_text(advice) for advice in result.mitigation])]
+    return Section(f"Attack: {result.attack}", blocks, level=level)
+
+
+def report_of(result: AttackResult, *, title: str) -> Report:
+    """Return a report of one attack."""
+    status = Status.BAD if result.succeeded else Status.ATTENTION
+    return Report(title, verdict=Verdict(result.verdict, status), summary=_HONEST, sections=result.sections())
+
+
+def _bars(result: AttackResult) -> Bars:
+    shares = result.comparisons()
+    return Bars(
+        list(shares),
+        [Series("right", list(shares.values()))],
+        caption="How often the attacker is right, beside those who know less.",
+        percent=True,
+    )
+
+
+def _facts(result: AttackResult) -> list[tuple[str, str]]:
+    low, high = result.interval
+    return [
+        ("success", f"{percent(low)} to {percent(high)} at {percent(result.confidence)} confidence"),
+        ("beyond guessing", f"{100 * result.advantage:+.1f} points"),
+        ("trials", f"{result.trials:,}"),
+        ("answers or outputs seen", f"{result.queries:,}"),
+    ]
+
+
+def section_with_own_facts(result: AttackResult, *, level: int = 1) -> Section:
+    """Return one section about an attack, with what its summary has beyond that of every attack."""
+    common = len(AttackResult.summary(result))
+    rows = result.summary()[common:]
+    return section_of(result, level=level, further=(Facts(rows),) if rows else ())

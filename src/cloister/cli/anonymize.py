@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.certificates import certifying, say_certified, signing_key_of
-from cloister.cli.commands import command
-from cloister.cli.output import Output
-from cloister.cli.reading import reading
-from cloister.cli.targets import check_target
+from cloister.cli.commands import CommandOutput, command
+from cloister.cli.options import certificate_options, check_target, reading_options, say_certified, signing_key_of
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -64,9 +61,9 @@ def _option(*names: str, metavar: str, text: str, **settings: Any) -> Callable[.
 @_option("--from-recipe", metavar="FILE", text="Take everything from a recipe instead of the options above.")
 @_option("--frontier", metavar="FILE", text="Draw what each k would cost (.svg, .png, .html), and write no table.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
-@certifying
-@reading
-def anonymize(output: Output, **options: Any) -> None:  # click's options
+@certificate_options
+@reading_options
+def anonymize(output: CommandOutput, **options: Any) -> None:  # click's options
     """Make a protected copy of a table in which nobody can be singled out by the columns that others may know.
 
     DATA is a CSV or Parquet file (also compressed, also several with *), or the address of a database table.
@@ -112,7 +109,7 @@ def _check(options: dict[str, Any]) -> None:
         raise ParameterError(
             "--frontier tries several k and algorithms of its own.", fix="drop --k and --algorithm, or --frontier."
         )
-    if options["from_recipe"] is not None and (asked != [None, None, None] or _tuned(options)):
+    if options["from_recipe"] is not None and (asked != [None, None, None] or _is_tuned(options)):
         raise ParameterError(
             "Both a recipe and options say how to protect the table.",
             fix="drop --k, --l and --t, --sensitive, --algorithm, --values and --suppression-limit, or --from-recipe.",
@@ -120,7 +117,7 @@ def _check(options: dict[str, Any]) -> None:
     _check_what_is_written(options)
 
 
-def _tuned(options: dict[str, Any]) -> bool:
+def _is_tuned(options: dict[str, Any]) -> bool:
     """Return whether options say how, beside how well, to protect the table."""
     return any(options[name] for name in ("algorithm", "values", "sensitive")) or options["suppression_limit"] != "0"
 
@@ -153,9 +150,9 @@ def _release(options: dict[str, Any], tell: Callable[[float, str], None]) -> Rel
         prepared = Recipe.read(options["from_recipe"]).run(table, anonymizer=anonymize)
         if prepared.release is None:
             raise ParameterError("The recipe has no anonymize step.", fix="add anonymize: {models: [{k: 5}]} to it.")
-        made: Release | AnatomyRelease = prepared.release
-        return made
-    return anonymize(
+        prepared_release: Release | AnatomyRelease = prepared.release
+        return prepared_release
+    made: Release | AnatomyRelease = anonymize(
         table,
         models=_models(options, table),
         algorithm=options["algorithm"],
@@ -163,6 +160,7 @@ def _release(options: dict[str, Any], tell: Callable[[float, str], None]) -> Rel
         suppression_limit=options["suppression_limit"],
         progress=tell,
     )
+    return made
 
 
 def _models(options: dict[str, Any], table: Table) -> list[Guarantee]:
@@ -199,7 +197,7 @@ def _write(release: Release, options: dict[str, Any], key: SigningKey | None) ->
         release.report(options["report"], title=f"Release of {Path(options['data']).name}")
 
 
-def _show(output: Output, release: Release, options: dict[str, Any], key: SigningKey | None) -> None:
+def _show(output: CommandOutput, release: Release, options: dict[str, Any], key: SigningKey | None) -> None:
     from cloister.anonymize.pitfalls import silence
 
     after = release.risk.reidentification
@@ -226,7 +224,7 @@ def _show(output: Output, release: Release, options: dict[str, Any], key: Signin
 
 
 def _finish_two_tables(
-    output: Output, release: AnatomyRelease, options: dict[str, Any], key: SigningKey | None
+    output: CommandOutput, release: AnatomyRelease, options: dict[str, Any], key: SigningKey | None
 ) -> None:
     places = [str(place) for place in release.write(options["target"], overwrite=options["force"], signing_key=key)]
     if options["report"] is not None:
@@ -237,7 +235,7 @@ def _finish_two_tables(
     output.say(f"\n{release.guarantee.explain()}")
 
 
-def _sweep(output: Output, options: dict[str, Any]) -> None:
+def _sweep(output: CommandOutput, options: dict[str, Any]) -> None:
     from cloister.anonymize import frontier
 
     table = _open(options)

@@ -1,22 +1,182 @@
-"""The frame of the command line: the nouns, and what happens when something goes wrong.
+"""The frame of the command line: the nouns, exit codes, and what is printed when something goes wrong.
 
-Exit codes: 0 done, 1 failed, 2 misuse, 130 interrupted, 141 nobody reads the output anymore. The table that decides
-between 1 and 2 is in `cloister.cli.failures`.
+Exit codes: 0 done, 1 failed, 2 misuse, 130 interrupted, 141 nobody reads the output anymore. A failure is one sentence
+and a fix, with an exit code from one table.
+2 means that the command or one of its inputs has to be changed; 1 means that the request was well formed and could not
+be fulfilled. The nearest class in the error's ancestry decides.
 """
 
 from __future__ import annotations
 
+import errno
+import json
+import os
+import re
 import sys
+import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-from cloister import _version
-from cloister.cli import failures
-from cloister.cli.commands import LazyGroup, Noun
-from cloister.cli.output import Output
+from cloister import _version, errors
+from cloister.cli.commands import CommandOutput, LazyGroup, Noun
+
+FAILED = 1
+MISUSE = 2
+INTERRUPTED = 130
+NOBODY_READS = 141
+
+DEBUG = "CLOISTER_DEBUG"
+
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT})
+_OPTIONS = {
+    r'\bencoding="([\w-]+)"': r"--encoding \1",
+    r"\bencoding=": "--encoding",
+    r'\bmissing=\("([^"]*)",( "\w+")?\)': r'--missing "\1"',
+    r"\bopen the table with max_rows_per_unit=\.\.\.": "add --limit NUMBER",
+    r"\bprivate\.choose_limit": "in Python, private.choose_limit",
+    r"\bunit=([\"'])([^\"']+)\1": r"--unit \2",
+    r"(?<![(\w])(?<!, )(epsilon|delta|rho|error)=(?=\d)": r"--\1 ",
+    r'\bschema\.with_(bounds|categories)\("([^"]+)", [(\[](.*?)[)\]]\)': r'"\1: [\3]" for \2 in the schema file',
+}
+
+EXIT_CODES: dict[type[Exception], int] = {
+    errors.ParameterError: MISUSE,
+    errors.ParameterTypeError: MISUSE,
+    errors.UnsafeMechanismError: MISUSE,
+    errors.UnsafeQueryError: MISUSE,
+    errors.SchemaError: MISUSE,
+    errors.DataError: MISUSE,
+    errors.SourceUnreachableError: FAILED,
+    errors.UnknownAccountError: MISUSE,
+    errors.PolicyError: MISUSE,
+    errors.AccountMismatchError: MISUSE,
+    errors.CloisterError: FAILED,
+}
+
+
+def exit_code(problem: errors.CloisterError) -> int:
+    """Return the exit code for an error."""
+    return next((EXIT_CODES[cls] for cls in type(problem).__mro__ if cls in EXIT_CODES), FAILED)
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Return whether failures are to be printed as JSON, also when the arguments cannot be parsed."""
+    before_stop = list(arguments)[: list(arguments).index("--")] if "--" in arguments else arguments
+    return "--json" in before_stop
+
+
+def report_failure(problem: BaseException, *, as_json: bool) -> int:
+    """Print a failure and return its exit code."""
+    # Without a file name it is the output itself that cannot be written.
+    if isinstance(problem, OSError) and problem.filename is None and problem.errno in _UNWRITABLE:
+        _close_quietly()
+        problem = _unwritable_error(problem)
+    match problem:
+        case BrokenPipeError():
+            _close_quietly()
+            return NOBODY_READS
+        case SystemExit() | click.exceptions.Exit():
+            return _find_code(problem)
+        case _ if _was_interrupted(problem):
+            click.echo("Stopped.", err=True)
+            return INTERRUPTED
+        case errors.CloisterError():
+            _print(problem, as_json=as_json)
+            return exit_code(problem)
+        case click.ClickException():
+            _print(_from_click(problem), as_json=as_json)
+            return MISUSE
+    _print(_internal_error(problem), as_json=as_json)
+    return FAILED
+
+
+def _was_interrupted(problem: BaseException) -> bool:
+    """Return whether Ctrl-C is behind a failure: DuckDB turns it into errors of its own while a query runs."""
+    found: BaseException | None = problem
+    while found is not None:
+        if isinstance(found, KeyboardInterrupt | click.exceptions.Abort):
+            return True
+        if type(found).__name__ == "InterruptException" or str(found) == "Query interrupted":
+            return True
+        # Other packages wrap an interrupt in errors of their own, so that the whole chain is looked at.
+        found = found.__cause__ or found.__context__
+    return False
+
+
+def warning_printer(*, as_json: bool) -> Callable[..., None]:
+    """Return what takes the place of ``warnings.showwarning``.
+
+    Warnings of cloister are printed as notes, those of other packages only while debugging.
+    """
+
+    def show(message: Warning | str, category: type[Warning], *_where: object) -> None:
+        if not issubclass(category, errors.CloisterWarning) and not os.environ.get(DEBUG):
+            return
+        text = on_command_line(str(message))
+        note = {"schema": "cloister.note/1", "note": category.__name__, "text": text}
+        click.echo(json.dumps(note, ensure_ascii=False) if as_json else f"Note: {text}", err=True)
+
+    return show
+
+
+def on_command_line(text: str) -> str:
+    """Return advice with the options of commands in place of Python's arguments.
+
+    >>> on_command_line('give encoding="latin-1".')
+    'give --encoding latin-1.'
+    """
+    for argument, option in _OPTIONS.items():
+        text = re.sub(argument, option, text)
+    return text
+
+
+def _find_code(problem: SystemExit | click.exceptions.Exit) -> int:
+    code = problem.exit_code if isinstance(problem, click.exceptions.Exit) else problem.code
+    return code if isinstance(code, int) else FAILED
+
+
+def _from_click(problem: click.ClickException) -> errors.ParameterError:
+    context = getattr(problem, "ctx", None)
+    path = context.command_path if context is not None else "cloister"
+    return errors.ParameterError(problem.format_message(), fix=f'run "{path} --help" to see what it takes.')
+
+
+def _internal_error(problem: BaseException) -> errors.InternalError:
+    """Return an error that names the kind of failure and no data: messages of other packages may quote cells."""
+    if os.environ.get(DEBUG):
+        traceback.print_exception(problem)
+    hint = "" if os.environ.get(DEBUG) else f" Set {DEBUG}=1 to see where; that may print data."
+    return errors.InternalError(f"an unexpected {type(problem).__name__} stopped this command.{hint}")
+
+
+def _unwritable_error(problem: OSError) -> errors.CloisterError:
+    return errors.CloisterError(
+        f"The output could not be written: {problem.strerror}.", fix="make room, or send the output elsewhere."
+    )
+
+
+def _print(problem: errors.CloisterError, *, as_json: bool) -> None:
+    # Advice speaks of Python's arguments, which somebody at a shell cannot write.
+    problem.problem, problem.fix = map(on_command_line, (problem.problem, problem.fix))
+    if as_json:
+        click.echo(json.dumps(problem.to_dict(), indent=2, ensure_ascii=False), err=True)
+        return
+    label = "Error: "
+    if sys.stderr.isatty():
+        label = click.style(label, fg="red", bold=True)
+    click.echo(f"{label}{problem}", err=True)
+
+
+def _close_quietly() -> None:
+    """Point standard output elsewhere, so that Python's own flush at exit does not complain."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return
+
 
 _NOUNS = {
     "anonymize": Noun(
@@ -24,14 +184,14 @@ _NOUNS = {
     ),
     "attack": Noun("cloister.cli.attack", "group", "Try one attack on what is about to be published."),
     "audit": Noun("cloister.cli.audit", "audit", "Try to refute the promises of everything that is registered."),
-    "demo": Noun("cloister.cli.demo", "demo", "A hub on this machine with made-up people, to look around in."),
-    "evaluate": Noun("cloister.cli.predict", "evaluate", "Say how often a saved model is right, beside a guess."),
+    "demo": Noun("cloister.cli.hub", "demo", "A hub on this machine with made-up people, to look around in."),
+    "evaluate": Noun("cloister.cli.models", "evaluate", "Say how often a saved model is right, beside a guess."),
     "gate": Noun("cloister.cli.gate", "gate", "Attack a release in every way that fits it: publish or not, and why."),
-    "hub": Noun("cloister.cli.hub_keeping", "group", "Run the server where institutions share protected data."),
+    "hub": Noun("cloister.cli.hub", "group", "Run the server where institutions share protected data."),
     "ledger": Noun(
         "cloister.cli.ledger", "ledger", "See what privacy budget was spent, and check that nobody changed it."
     ),
-    "predict": Noun("cloister.cli.predict", "predict", "Predict with a saved model; this costs nothing."),
+    "predict": Noun("cloister.cli.models", "predict", "Predict with a saved model; this costs nothing."),
     "query": Noun("cloister.cli.query", "query", "Ask one private question of a table, in SQL."),
     "risk": Noun("cloister.cli.risk", "risk", "Measure how easily people in a table could be recognized."),
     "schema": Noun(
@@ -42,7 +202,7 @@ _NOUNS = {
     ),
     "synth": Noun("cloister.cli.synth", "synth", "Make a table of made-up rows that may be shared, with its report."),
     "tour": Noun("cloister.cli.tour", "tour", "A first private answer on example data, explained."),
-    "train": Noun("cloister.cli.train", "train", "Train a private model on a table, with its promise in its file."),
+    "train": Noun("cloister.cli.models", "train", "Train a private model on a table, with its promise in its file."),
 }
 
 _HELP = """Use sensitive data without exposing the people in it.
@@ -62,15 +222,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every failure is printed, none is raised."""
-    as_json = failures.wants_json(arguments)
+    as_json = wants_json(arguments)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default")
-            warnings.showwarning = failures.warning_printer(as_json=as_json)
+            warnings.showwarning = warning_printer(as_json=as_json)
             code = _print_version() if sorted(arguments) == ["--json", "--version"] else _invoke(arguments)
+            # Flushed here, where a full disk or a closed pipe can still become a sentence and an exit code.
             sys.stdout.flush()
     except BaseException as problem:  # noqa: BLE001  # the last place that can turn a failure into a sentence
-        return failures.report(problem, as_json=as_json)
+        return report_failure(problem, as_json=as_json)
     return _exit_code(code)
 
 
@@ -80,7 +241,7 @@ def _invoke(arguments: Sequence[str]) -> Any:  # whatever the command returned
 
 
 def _print_version() -> int:
-    Output(as_json=True).document({"schema": "cloister.version/1", "version": _version.__version__})
+    CommandOutput(as_json=True).document({"schema": "cloister.version/1", "version": _version.__version__})
     return 0
 
 

@@ -1,18 +1,92 @@
-"""``cloister attack``: one attack at a time, on files, with its baseline and its confidence interval."""
+"""``cloister attack``: one attack at a time, on files, with its baseline and its confidence interval.
+
+The files, the options and the way an outcome is shown are shared with ``cloister gate``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.attack_files import checked_report, common, names, open_all, show
-from cloister.cli.certificates import read_certificate
-from cloister.cli.commands import HelpfulGroup, command
-from cloister.cli.output import Output
-from cloister.crypto.release_kinds import ANONYMIZED, SYNTHETIC, TWO_TABLES
+from cloister.cli.commands import CommandOutput, HelpfulGroup, command
+from cloister.cli.options import check_target, read_certificate, reading_options
+from cloister.core.provenance import ANONYMIZED, SYNTHETIC, TWO_TABLES
 from cloister.errors import ParameterError, SchemaError
+
+if TYPE_CHECKING:
+    from cloister.attacks import AttackResult
+    from cloister.crypto.certificates import Certificate
+    from cloister.data.table import Table
+
+__all__ = ["attack_options", "check_report", "open_tables", "show_attack", "split_names"]
+
+
+def attack_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that every attack on files has."""
+    for option in (
+        click.option("--force", is_flag=True, help="Replace the report if it is there."),
+        click.option("--report", metavar="FILE", help="Write a report: .html, .md or .json."),
+        click.option("--schema", metavar="FILE", help="What the columns are, with their roles; see cloister schema."),
+    ):
+        function = option(function)
+    return reading_options(function)
+
+
+def open_tables(
+    files: dict[str, str | None],
+    *,
+    schema: str | None,
+    encoding: str | None,
+    missing: Any,
+    is_synthetic: bool = False,
+) -> dict[str, Table]:
+    """Return the tables of the files that are named; the original and the control get the schema.
+
+    So do made-up rows, which are stored as real ones are; labels of protected rows are stored otherwise.
+    """
+    from cloister.data.schema import Schema
+    from cloister.data.sources import open_table
+
+    described = None if schema is None else Schema.read(schema)
+    how: dict[str, Any] = {"encoding": encoding, "missing": missing}
+    given = {name: path for name, path in files.items() if path is not None}
+    tables = {
+        name: open_table(path, schema=described if name in {"original", "control"} else None, **how)
+        for name, path in given.items()
+    }
+    if is_synthetic and described is not None:
+        shown = tables["release"].columns
+        for name in [name for name in described if name not in shown]:
+            described = described.without(name)
+        if all(name in described for name in shown):
+            tables["release"] = open_table(given["release"], schema=described, **how)
+    return tables
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """Return the names in a list with commas."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def show_attack(
+    output: CommandOutput, result: AttackResult, *, report: str | None, certificate: Certificate | None = None
+) -> None:
+    """Print what an attack found, and write its report; of a certified file, whose word its kind is."""
+    if report is not None:
+        result.report(report)
+    output.document({**result.to_dict(), "report": report})
+    certified = [] if certificate is None else [["certificate", certificate.explain()]]
+    output.table(["", ""], certified + [list(row) for row in result.summary()])
+    if report is not None:
+        output.say(f"\nThe report is in {report}.")
+
+
+def check_report(report: str | None, files: dict[str, str | None], *, force: bool) -> None:
+    """Refuse a report that cannot be written, before any work."""
+    check_target(report, inputs=list(files.values()), force=force)
+
 
 _HELP = """Attack what you are about to publish, before somebody else does.
 
@@ -33,7 +107,7 @@ _SENSITIVE = click.option(
 
 
 def _attack(
-    output: Output,
+    output: CommandOutput,
     run: Callable[[dict[str, Any]], Any],
     files: dict[str, str | None],
     kind: str,
@@ -43,26 +117,26 @@ def _attack(
     force: bool,
     **how: Any,
 ) -> None:
-    checked_report(report, {**files, "schema": schema}, force=force)
+    check_report(report, {**files, "schema": schema}, force=force)
     certificate = read_certificate(files.get("release") or files.get("quasi"))
     if certificate is not None and certificate.kind != kind:
         raise ParameterError(
             f"By its certificate this is a release of another kind: {certificate.kind}.",
             fix='use an attack on that kind, as "cloister attack --help" lists them, or cloister gate.',
         )
-    tables = open_all(files, schema=schema, is_synthetic=kind == SYNTHETIC, **how)
+    tables = open_tables(files, schema=schema, is_synthetic=kind == SYNTHETIC, **how)
     with output.progress("Attacking"):
         result = run(tables)
-    show(output, result, report=report, certificate=certificate)
+    show_attack(output, result, report=report, certificate=certificate)
 
 
-def _known(quasi: str | None, schema: str | None) -> list[str]:
+def _find_known(quasi: str | None, schema: str | None) -> list[str]:
     """Return the columns that attackers know, from the option or the schema file."""
     from cloister.data.columns import Role
     from cloister.data.schema import Schema
 
     if quasi is not None:
-        return names(quasi) or []
+        return split_names(quasi) or []
     known = [] if schema is None else list(Schema.read(schema).with_roles(Role.QUASI))
     if not known:
         raise SchemaError(
@@ -71,7 +145,7 @@ def _known(quasi: str | None, schema: str | None) -> list[str]:
     return known
 
 
-def _wanted(sensitive: str | None, schema: str | None) -> str:
+def _find_wanted(sensitive: str | None, schema: str | None) -> str:
     """Return the column that attackers want to know, from the option or the schema file."""
     from cloister.data.columns import Role
     from cloister.data.schema import Schema
@@ -95,15 +169,15 @@ def _wanted(sensitive: str | None, schema: str | None) -> str:
     help="How people are compared with released rows.",
 )  # fmt: skip
 @_QUASI
-@common
-def linkage(output: Output, *, release: str, original: str, kind: str, quasi: str | None, **others: Any) -> None:
+@attack_options
+def linkage(output: CommandOutput, *, release: str, original: str, kind: str, quasi: str | None, **others: Any) -> None:
     """Match the people of the original with the rows of RELEASE."""
     from cloister.attacks import linkage as link
 
     def run(tables: dict[str, Any]) -> Any:
         return link(tables["release"], tables["original"], kind=kind, quasi_identifiers=known)
 
-    known = _known(quasi, others["schema"])
+    known = _find_known(quasi, others["schema"])
     _attack(output, run, {"release": release, "original": original}, ANONYMIZED, **others)
 
 
@@ -115,9 +189,15 @@ def _inside_classes(name: str, doc: str) -> None:
     )
     @_QUASI
     @_SENSITIVE
-    @common
+    @attack_options
     def attack(
-        output: Output, *, release: str, original: str | None, quasi: str | None, sensitive: str | None, **others: Any
+        output: CommandOutput,
+        *,
+        release: str,
+        original: str | None,
+        quasi: str | None,
+        sensitive: str | None,
+        **others: Any,
     ) -> None:
         from cloister import attacks
 
@@ -128,7 +208,7 @@ def _inside_classes(name: str, doc: str) -> None:
                 tables["release"], original=tables.get("original"), quasi_identifiers=known, sensitive=wanted
             )
 
-        known, wanted = _known(quasi, others["schema"]), _wanted(sensitive, others["schema"])
+        known, wanted = _find_known(quasi, others["schema"]), _find_wanted(sensitive, others["schema"])
         _attack(output, run, {"release": release, "original": original}, ANONYMIZED, **others)
 
     attack.help = doc
@@ -154,8 +234,8 @@ _inside_classes("skewness", "Find classes of RELEASE in which a sensitive value 
     show_default=True,
     help="How the groups are used while learning.",
 )
-@common
-def anatomy_em(output: Output, *, quasi: str, sensitive: str, truth: str, method: str, **others: Any) -> None:
+@attack_options
+def anatomy_em(output: CommandOutput, *, quasi: str, sensitive: str, truth: str, method: str, **others: Any) -> None:
     """Learn from the two tables of an anatomy release who has which sensitive value.
 
     Released rows are in random order, and only whoever made the release knows whose they are: in Python,
@@ -175,9 +255,15 @@ def _synthetic(name: str, function_name: str, doc: str, *, needs_secret: bool = 
     @click.argument("release", metavar="RELEASE")
     @_ORIGINAL
     @_CONTROL
-    @common
+    @attack_options
     def attack(
-        output: Output, *, release: str, original: str, control: str | None, secret: str | None = None, **others: Any
+        output: CommandOutput,
+        *,
+        release: str,
+        original: str,
+        control: str | None,
+        secret: str | None = None,
+        **others: Any,
     ) -> None:
         from cloister import attacks
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cloister.cli.commands import command
-from cloister.cli.output import Output
+from cloister.cli.commands import CommandOutput, command
 
 _EXAMPLE = "cloister audit --seconds 300"
 _FAMILIES = ("mechanism", "estimator", "synthesizer")
@@ -25,7 +24,9 @@ _FAMILIES = ("mechanism", "estimator", "synthesizer")
 @click.option(
     "--family", type=click.Choice(_FAMILIES), multiple=True, help="Which kinds; repeat for more. [default: all]"
 )
-def audit(output: Output, *, names: tuple[str, ...], epsilon: str, seconds: float, family: tuple[str, ...]) -> int:
+def audit(
+    output: CommandOutput, *, names: tuple[str, ...], epsilon: str, seconds: float, family: tuple[str, ...]
+) -> int:
     """Run mechanisms, estimators and synthesizers again and again on neighbors, and compare with what they promise.
 
     NAMES are registered ones, such as laplace; without any, all are audited. More seconds find more. An audit that

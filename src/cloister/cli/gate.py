@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.attack_files import checked_report, common, names, open_all
-from cloister.cli.certificates import read_certificate
-from cloister.cli.commands import command
-from cloister.cli.output import Output
-from cloister.crypto.release_kinds import ANONYMIZED, SYNTHETIC, TWO_TABLES
+from cloister.cli.attack import attack_options, check_report, open_tables, split_names
+from cloister.cli.commands import CommandOutput, command
+from cloister.cli.options import read_certificate
+from cloister.core.provenance import ANONYMIZED, SYNTHETIC, TWO_TABLES
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -39,9 +38,9 @@ _KINDS = {"anonymized": ANONYMIZED, "anatomy": TWO_TABLES, "synthetic": SYNTHETI
 @click.option("--epsilon", metavar="E", help="What a synthetic table promises, if it is differentially private.")
 @click.option("--delta", metavar="D", help="The delta of that promise.")
 @click.option("--limit", metavar="NAME=VALUE", multiple=True, help="A limit of the policy, such as max_match=0.1.")
-@common
+@attack_options
 def gate(
-    output: Output,
+    output: CommandOutput,
     *,
     release: str,
     original: str,
@@ -73,7 +72,7 @@ def gate(
     if kind == "anatomy" and certificate is not None and sensitive_table is None:
         sensitive_table = _second(release, certificate)
     files = {"release": release, "original": original, "control": control, "second": sensitive_table}
-    checked_report(report, {**files, "schema": schema}, force=force)
+    check_report(report, {**files, "schema": schema}, force=force)
     if (kind == "anatomy") != (sensitive_table is not None):
         raise ParameterError(
             "A release in two tables needs both of them.", fix="give --kind anatomy together with --sensitive-table."
@@ -82,8 +81,8 @@ def gate(
     if kind == "anonymized" and schema is None and quasi is None:
         raise ParameterError("Nothing says which columns attackers may know.", fix="give --schema, or --quasi age,zip.")
     policy = GatePolicy.from_dict(_limits(limit))
-    promise = None if epsilon is None else _promised(epsilon, delta or "0")
-    tables = open_all(files, schema=schema, is_synthetic=kind == "synthetic", **how)
+    promise = None if epsilon is None else _make_guarantee(epsilon, delta or "0")
+    tables = open_tables(files, schema=schema, is_synthetic=kind == "synthetic", **how)
     published: Any = tables["release"]
     if sensitive_table is not None:
         published = (published, tables["second"])
@@ -93,8 +92,8 @@ def gate(
             original=tables["original"],
             control=tables.get("control"),
             kind=None if kind == "anatomy" else _KINDS[kind],
-            quasi_identifiers=names(quasi),
-            sensitive=names(sensitive),
+            quasi_identifiers=split_names(quasi),
+            sensitive=split_names(sensitive),
             guarantee=promise,
             certificate=certificate,
             policy=policy,
@@ -110,7 +109,7 @@ def gate(
     return 0 if found.publish else 1
 
 
-def _kind(given: str | None, certificate: Certificate | None, output: Output) -> str:
+def _kind(given: str | None, certificate: Certificate | None, output: CommandOutput) -> str:
     """Return how the release was made, as the option or the certificate says; a person at a terminal is asked."""
     if certificate is not None:
         certified = next(name for name, kind in _KINDS.items() if kind == certificate.kind)
@@ -159,7 +158,7 @@ def _check_promise(
         raise ParameterError("--delta is a part of a promise.", fix="add --epsilon.")
 
 
-def _promised(epsilon: str, delta: str) -> Guarantee:
+def _make_guarantee(epsilon: str, delta: str) -> Guarantee:
     from cloister.core import exact
     from cloister.core.guarantees import ApproxDP, PureDP
 

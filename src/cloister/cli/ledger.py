@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.commands import HelpfulGroup, command
-from cloister.cli.output import Output, amount
+from cloister.cli.commands import CommandOutput, HelpfulGroup, amount, command
 from cloister.errors import LedgerUnreachableError, ParameterError, UnknownAccountError, did_you_mean
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ ledger = HelpfulGroup(name="ledger", help="See what privacy budget was spent, an
 @command("show", example="cloister ledger show sqlite:///budget.db --dataset hospital-2026", group=ledger)
 @click.argument("url", metavar="URL")
 @click.option("--dataset", metavar="NAME", help="Show every entry of one dataset.")
-def show(output: Output, *, url: str, dataset: str | None) -> None:
+def show(output: CommandOutput, *, url: str, dataset: str | None) -> None:
     """Show what was spent of each dataset's budget, and what is left.
 
     URL is where the ledger is: sqlite:///budget.db or postgresql://host/database.
@@ -53,7 +52,7 @@ def show(output: Output, *, url: str, dataset: str | None) -> None:
     multiple=True,
     help="A digest noted earlier that must still be part of the chain; repeat for more datasets.",
 )
-def verify(output: Output, *, url: str, heads: Sequence[str]) -> None:
+def verify(output: CommandOutput, *, url: str, heads: Sequence[str]) -> None:
     """Recompute the chain of digests and find any row that was changed, removed or added by hand.
 
     URL is where the ledger is: sqlite:///budget.db or postgresql://host/database.
@@ -74,9 +73,9 @@ def verify(output: Output, *, url: str, heads: Sequence[str]) -> None:
             "heads": {account.dataset: account.head for account in accounts},
         }
     )
-    output.say(f"Every entry is as it was written: {_counted(accounts)}.")
+    output.say(f"Every entry is as it was written: {_count_in_words(accounts)}.")
     for account in accounts:
-        output.say(f"{account.dataset}: {_counted([account], with_datasets=False)}. Digest:")
+        output.say(f"{account.dataset}: {_count_in_words([account], with_datasets=False)}. Digest:")
         output.say(f"  {account.head}")
 
 
@@ -136,7 +135,7 @@ def _split(text: str) -> tuple[str, str]:
     return dataset, digest
 
 
-def _show_accounts(output: Output, accounts: Sequence[Account]) -> None:
+def _show_accounts(output: CommandOutput, accounts: Sequence[Account]) -> None:
     output.document({"schema": "cloister.ledger.accounts/1", "accounts": [account.to_dict() for account in accounts]})
     if not accounts:
         output.say("No dataset has an account in this ledger yet.")
@@ -158,7 +157,7 @@ def _show_accounts(output: Output, accounts: Sequence[Account]) -> None:
     )
 
 
-def _show_entries(output: Output, account: Account, entries: Sequence[Entry]) -> None:
+def _show_entries(output: CommandOutput, account: Account, entries: Sequence[Entry]) -> None:
     output.document(
         {
             "schema": "cloister.ledger.entries/1",
@@ -190,7 +189,7 @@ def _moment(time: str) -> str:
     return f"{time[:19].replace('T', ' ')} UTC"
 
 
-def _counted(accounts: Sequence[Any], *, with_datasets: bool = True) -> str:
+def _count_in_words(accounts: Sequence[Any], *, with_datasets: bool = True) -> str:
     entries = sum(account.entries for account in accounts)
     datasets = f"{len(accounts)} dataset{'s' * (len(accounts) != 1)}, " if with_datasets else ""
     return f"{datasets}{entries} entr{'ies' if entries != 1 else 'y'}"

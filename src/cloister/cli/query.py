@@ -5,24 +5,152 @@ Everything that can be wrong with the question, its price and its files is found
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.asked import Asked
-from cloister.cli.commands import command
-from cloister.cli.opening import find_ledger, is_new_account, open_book, open_confirmed
-from cloister.cli.output import Output, amount
-from cloister.cli.query_text import show_answer, show_preview
-from cloister.cli.reading import reading
+from cloister.cli.commands import CommandOutput, amount, command
+from cloister.cli.options import find_ledger, is_new_account, open_confirmed, open_payer_ledger, reading_options
+from cloister.cli.query_options import QueryOptions
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
     from cloister.accounting.budget import Budget
+    from cloister.core.guarantees import Guarantee
     from cloister.data.table import Table
-    from cloister.queries import Frame, Preview, PrivateTable
+    from cloister.queries import Estimate, Frame, Preview, PrivateTable
+    from cloister.queries.preview import Forecast
+
+
+_NO_LEDGER = (
+    "Nothing remembers what was spent, because no ledger was given. Asking again gives other noise, spends again, and\n"
+    "reveals more each time. To keep count, add: --ledger sqlite:///budget.db --dataset NAME --budget-epsilon NUMBER"
+)
+
+
+def show_answer(output: CommandOutput, asked: QueryOptions, frame: Frame, remaining: Budget | None) -> None:
+    """Print an answer."""
+    output.heading("Question")
+    output.say(asked.sql)
+    output.heading("Price")
+    output.say(_price(asked, frame, remaining))
+    output.heading("Answer")
+    _show_frame(output, frame)
+    output.heading("What is promised")
+    _show_promise(output, asked, frame.guarantee)
+    _show_notes(output, frame)
+
+
+def show_preview(output: CommandOutput, asked: QueryOptions, preview: Preview) -> None:
+    """Print what an answer would cost and miss."""
+    output.heading("Question")
+    output.say(asked.sql)
+    output.heading("Price")
+    if asked.error is not None:
+        output.say(f"An error of {asked.error} needs {amount(preview.cost)}.")
+    output.say(_offer(asked, preview))
+    output.heading("Expected error")
+    places = "in every group, chosen privately" if preview.groups is None else f"in each of {preview.groups:,} groups"
+    where = "" if preview.groups == 1 else f", {places}"
+    output.say(f"19 times out of 20{where}, the error would be:")
+    _show_forecasts(output, preview.forecasts)
+    output.heading("What would be promised")
+    _show_promise(output, asked, preview.guarantee)
+    output.say("\nThis was a preview. The table was opened, not counted; nothing was spent and nothing was written.")
+
+
+def _price(asked: QueryOptions, frame: Frame, remaining: Budget | None) -> str:
+    if remaining is None:
+        return f"{_capitalize(amount(frame.cost))}.\n{_NO_LEDGER}"
+    left = f"{_capitalize(amount(remaining))} is left{_whose(asked)}."
+    if not frame.cost.amount:
+        return f"Nothing: this was asked before, and the stored answer is repeated. {left}"
+    return f"{_capitalize(amount(frame.cost))}, taken before the table was read. {left}"
+
+
+def _offer(asked: QueryOptions, preview: Preview) -> str:
+    if asked.ledger is None:
+        return f"{_capitalize(amount(preview.cost))}. No ledger was given, so what is left of a budget is not known."
+    verdict = "enough" if preview.is_affordable else "not enough"
+    left = f"{_capitalize(amount(preview.remaining))} is left{_whose(asked)}: {verdict}."
+    return f"{_capitalize(amount(preview.cost))}. {left}"
+
+
+def _whose(asked: QueryOptions) -> str:
+    return f' of "{asked.dataset}"' if asked.analyst is None else f' of "{asked.dataset}" for {asked.analyst}'
+
+
+def _show_frame(output: CommandOutput, frame: Frame) -> None:
+    if not len(frame):
+        output.say("No rows: no group is large enough to be shown, or none meets HAVING.")
+        return
+    if len(frame) == 1 and not any(column.is_key for column in frame.columns):
+        for column in frame.columns:
+            output.say(f"{column.name}: {_cells(column)[0][0]}{_give_or_take(column)}")
+    else:
+        columns = [_cells(column) for column in frame.columns]
+        names = [name for column in frame.columns for name in ([column.name] if column.is_key else [column.name, "±"])]
+        output.table(names, [[cell for column in columns for cell in column[row]] for row in range(len(frame))])
+    if any(math.isfinite(margin) for margins in frame.margin().values() for margin in margins):
+        output.say("± is how far off a number may be: at most that far, 19 times out of 20.")
+
+
+def _cells(column: Estimate) -> list[list[str]]:
+    from cloister.queries.answers import show_number
+
+    if column.is_key:
+        return [[str(value)] for value in column.values]
+    return [
+        [show_number(value, float(margin)), _width(float(margin))]
+        for value, margin in zip(column.values, column.margins(), strict=True)
+    ]
+
+
+def _width(margin: float) -> str:
+    from cloister.queries.answers import show_number
+
+    if math.isnan(margin):
+        return "see notes"
+    return show_number(margin, margin) if math.isfinite(margin) else "unknown"
+
+
+def _give_or_take(column: Estimate) -> str:
+    margin = float(column.margins()[0])
+    if math.isnan(margin):
+        return " (how far off: see notes)"
+    return f" ± {_width(margin)}"
+
+
+def _show_promise(output: CommandOutput, asked: QueryOptions, guarantee: Guarantee) -> None:
+    output.say(guarantee.explain())
+    if guarantee.unit == "row" and asked.unit is None:
+        output.say("Rows are protected one by one. Where a person may have several, add: --unit COLUMN --limit NUMBER")
+
+
+def _show_forecasts(output: CommandOutput, forecasts: Sequence[Forecast]) -> None:
+    rows = [[item.name, _off_by(item), "" if item.rows is None else f"{item.rows:,}"] for item in forecasts]
+    columns = ["number", "off by at most", "if so many rows are counted"]
+    shown = 3 if any(item.rows is not None for item in forecasts) else 2
+    output.table(columns[:shown], [row[:shown] for row in rows])
+
+
+def _off_by(item: Forecast) -> str:
+    return item.note if math.isnan(item.margin) else _width(item.margin)
+
+
+def _show_notes(output: CommandOutput, frame: Frame) -> None:
+    if frame.notes:
+        output.heading("Notes")
+    for note in frame.notes:
+        output.say(f"- {note}")
+
+
+def _capitalize(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
 
 _EXAMPLE = (
     "cloister query visits.csv --schema visits.schema.yaml --epsilon 0.1 --preview \\\n"
@@ -56,8 +184,8 @@ def _option(name: str, metavar: str, text: str, **settings: Any) -> Callable[...
 @click.option("--fresh", is_flag=True, help="Pay for new noise where the ledger has a stored answer.")
 @_option("--plot", "FILE", "Draw the answer: .svg, .png, .html or .json.")
 @click.option("--force", is_flag=True, help="Replace the file of --plot if it is there.")
-@reading
-def query(output: Output, **options: Any) -> None:  # click's options
+@reading_options
+def query(output: CommandOutput, **options: Any) -> None:  # click's options
     """Answer one SQL question about a table with privacy, and say how far off the answer may be.
 
     DATA is a CSV or Parquet file (also compressed, also several with *), or the address of a database table.
@@ -65,7 +193,7 @@ def query(output: Output, **options: Any) -> None:  # click's options
     The price is taken from the budget before the table is read. Without --ledger nothing is remembered, and every
     further answer reveals more.
     """
-    asked = Asked(**options)
+    asked = QueryOptions(**options)
     asked.check()
     with output.progress("Opening the table"):
         table = open_confirmed(asked.data, asked.schema, encoding=asked.encoding, missing=asked.missing)
@@ -76,7 +204,7 @@ def query(output: Output, **options: Any) -> None:  # click's options
         _answer(output, asked, table, forecast)
 
 
-def _private(asked: Asked, table: Table, **account: Any) -> PrivateTable:
+def _private(asked: QueryOptions, table: Table, **account: Any) -> PrivateTable:
     from cloister.queries import PrivateTable
 
     subject = None if table.schema is None else table.schema.subject
@@ -84,13 +212,13 @@ def _private(asked: Asked, table: Table, **account: Any) -> PrivateTable:
     return PrivateTable(table, unit=unit, max_rows_per_unit=asked.limit, version=asked.data_version, **account)
 
 
-def _rehearse(asked: Asked, table: Table) -> Preview:
+def _rehearse(asked: QueryOptions, table: Table) -> Preview:
     """Plan the question with a budget in memory: whatever is wrong with it shows here, at no cost."""
     private = _private(asked, table, budget=asked.pretended_budget)
     return private.preview(asked.sql, rows=asked.rows, **asked.offer)
 
 
-def _preview(output: Output, asked: Asked, table: Table, forecast: Preview) -> None:
+def _preview(output: CommandOutput, asked: QueryOptions, table: Table, forecast: Preview) -> None:
     known = None if asked.ledger is None else _remaining(asked, table)
     if known is not None:
         forecast = replace(forecast, remaining=known, cost=known.cost_of(forecast.guarantee))
@@ -99,7 +227,7 @@ def _preview(output: Output, asked: Asked, table: Table, forecast: Preview) -> N
     show_preview(output, asked, forecast)
 
 
-def _remaining(asked: Asked, table: Table) -> Budget:
+def _remaining(asked: QueryOptions, table: Table) -> Budget:
     """Return what is left, without opening an account that does not exist."""
     book = find_ledger(asked.payer)
     if book is None:
@@ -110,12 +238,12 @@ def _remaining(asked: Asked, table: Table) -> Budget:
         return _private(asked, table, ledger=book, dataset=asked.dataset, analyst=asked.analyst).remaining
 
 
-def _answer(output: Output, asked: Asked, table: Table, forecast: Preview) -> None:
+def _answer(output: CommandOutput, asked: QueryOptions, table: Table, forecast: Preview) -> None:
     if asked.ledger is None:
         private = _private(asked, table, budget=asked.price_budget)
         _report(output, asked, _ask(output, asked, private), None)
         return
-    with open_book(asked.payer) as book:
+    with open_payer_ledger(asked.payer) as book:
         is_new = is_new_account(asked.payer, book)
         budget = asked.stated_budget if is_new else None
         if budget is not None:
@@ -126,12 +254,12 @@ def _answer(output: Output, asked: Asked, table: Table, forecast: Preview) -> No
         _report(output, asked, _ask(output, asked, private), private.remaining)
 
 
-def _ask(output: Output, asked: Asked, private: PrivateTable) -> Frame:
+def _ask(output: CommandOutput, asked: QueryOptions, private: PrivateTable) -> Frame:
     with output.progress("Asking"):
         return private.sql(asked.sql, fresh=asked.fresh, **asked.price)
 
 
-def _report(output: Output, asked: Asked, frame: Frame, remaining: Budget | None) -> None:
+def _report(output: CommandOutput, asked: QueryOptions, frame: Frame, remaining: Budget | None) -> None:
     left = None if remaining is None else remaining.to_dict()
     output.document(
         {**frame.to_dict(), "sql": asked.sql, "dataset": asked.dataset, "remaining": left, "plot": asked.plot}

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.commands import command
-from cloister.cli.output import Output, program
-from cloister.cli.reading import reading
-from cloister.cli.targets import check_target
+from cloister.cli.commands import CommandOutput, command, program
+from cloister.cli.options import check_target, reading_options
 
 if TYPE_CHECKING:
     from cloister.anonymize import Assessment
@@ -35,9 +33,16 @@ _EXAMPLE = "cloister risk visits.csv --schema visits.schema.yaml --report risk.h
 )
 @click.option("--report", metavar="FILE", help="Write a report: .html, .md or .json.")
 @click.option("--force", is_flag=True, help="Replace the report if it is there.")
-@reading
+@reading_options
 def risk(
-    output: Output, *, data: str, schema: str, original: str | None, report: str | None, force: bool, **options: Any
+    output: CommandOutput,
+    *,
+    data: str,
+    schema: str,
+    original: str | None,
+    report: str | None,
+    force: bool,
+    **options: Any,
 ) -> None:
     """Measure how easily people in a table could be recognized, and what would be learned about them.
 
@@ -70,6 +75,6 @@ def risk(
 
 
 def _write(found: Assessment, path: str, data: str) -> None:
-    from cloister.anonymize.reporting import report_of_risk
+    from cloister.anonymize.release_report import report_of_risk
 
     report_of_risk(found, title=f"Risk of {data}").write(path)

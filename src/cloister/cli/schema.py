@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloister.cli.commands import HelpfulGroup, command
-from cloister.cli.failures import FAILED
-from cloister.cli.output import Output, program
-from cloister.cli.reading import reading
+from cloister.cli.app import FAILED
+from cloister.cli.commands import CommandOutput, HelpfulGroup, command, program
+from cloister.cli.options import reading_options
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
     from cloister.data.columns import Column
     from cloister.data.schema import Schema
-    from cloister.data.schema_check import Finding, SchemaReport
+    from cloister.data.schema_check import SchemaFinding, SchemaReport
 
 schema = HelpfulGroup(name="schema", help="Describe the columns of a table: what they are and who they expose.")
 
@@ -36,8 +35,10 @@ schema = HelpfulGroup(name="schema", help="Describe the columns of a table: what
     help="Where to write the schema.",
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it is a schema. The data itself is never replaced.")
-@reading
-def infer(output: Output, *, data: str, target: str, force: bool, encoding: str | None, missing: Sequence[str]) -> None:
+@reading_options
+def infer(
+    output: CommandOutput, *, data: str, target: str, force: bool, encoding: str | None, missing: Sequence[str]
+) -> None:
     """Propose a schema for a table, for its owner to read and correct.
 
     DATA is a CSV or Parquet file (also compressed, also several with *), or the address of a database table.
@@ -61,8 +62,8 @@ def infer(output: Output, *, data: str, target: str, force: bool, encoding: str 
 @command("check", example="cloister schema check visits.schema.yaml visits.csv", group=schema)
 @click.argument("file", metavar="SCHEMA")
 @click.argument("data", metavar="[DATA]", required=False)
-@reading
-def check(output: Output, *, file: str, data: str | None, encoding: str | None, missing: Sequence[str]) -> int:
+@reading_options
+def check(output: CommandOutput, *, file: str, data: str | None, encoding: str | None, missing: Sequence[str]) -> int:
     """Check a schema: is anything missing for a private release, and does it fit the table?
 
     SCHEMA is a schema file. DATA, if given, is the table that it describes. The exit code is 1 if something must be
@@ -103,7 +104,7 @@ def _check_target(target: Path, data: str, *, force: bool) -> None:
         )
 
 
-def _show_proposal(output: Output, proposal: Schema, target: str, check_again: str) -> None:
+def _show_proposal(output: CommandOutput, proposal: Schema, target: str, check_again: str) -> None:
     output.table(["column", "role", "kind", "values", "why"], [_row(column) for column in proposal.values()])
     output.say(f"\nWritten to {target}. These are guesses, for the owner's eyes only. What to do now:")
     output.say("1. Read the file. Correct roles and kinds that are wrong.")
@@ -118,11 +119,11 @@ def _row(column: Column) -> list[str]:
     return [column.name, str(column.role), str(column.kind), known, column.evidence]
 
 
-def _show_report(output: Output, report: SchemaReport) -> None:
+def _show_report(output: CommandOutput, report: SchemaReport) -> None:
     if not report.findings:
         output.say("The schema is complete.")
         return
-    for first, others in _grouped(report.findings):
+    for first, others in _group_findings(report.findings):
         output.say(f"{first.severity}: {_without_evidence(first) if others else first.sentence}")
         if others:
             output.say(f"    The same for {_columns(len(others))} more: {', '.join(others)}.")
@@ -130,9 +131,9 @@ def _show_report(output: Output, report: SchemaReport) -> None:
     output.say(f"\n{_verdict(report)}")
 
 
-def _grouped(findings: Sequence[Finding]) -> list[tuple[Finding, list[str]]]:
+def _group_findings(findings: Sequence[SchemaFinding]) -> list[tuple[SchemaFinding, list[str]]]:
     """Return findings that say the same about several columns once, with the names of the other columns."""
-    groups: dict[tuple[str, ...], tuple[Finding, list[str]]] = {}
+    groups: dict[tuple[str, ...], tuple[SchemaFinding, list[str]]] = {}
     for finding in findings:
         name = str(finding.column)
         key = (str(finding.severity), _without_evidence(finding).replace(f'"{name}"', ""), finding.in_file)
@@ -143,7 +144,7 @@ def _grouped(findings: Sequence[Finding]) -> list[tuple[Finding, list[str]]]:
     return list(groups.values())
 
 
-def _without_evidence(finding: Finding) -> str:
+def _without_evidence(finding: SchemaFinding) -> str:
     return re.sub(r" are guesses \(.*\)\.$", " are guesses.", finding.sentence)
 
 

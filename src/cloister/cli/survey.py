@@ -3,20 +3,189 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli import survey_text
-from cloister.cli.commands import HelpfulGroup, command
-from cloister.cli.output import Output, program
-from cloister.cli.targets import check_target
-from cloister.errors import ForeignReportError, ParameterError
+from cloister.cli.commands import CommandOutput, HelpfulGroup, command, program
+from cloister.cli.options import check_target
+from cloister.errors import DataWarning, ForeignReportError, ParameterError
 
 if TYPE_CHECKING:
-    from cloister.local.survey import Collector
+    from cloister.local.survey import Collector, PlanRow, QuestionResult, Simulation, SurveyPlan, SurveyResult
+
+
+_FEW = (
+    '"Any answer" is for the share that is hardest to estimate, "rare answer" for an answer that hardly anybody\n'
+    "gives. Both hold for everybody whom the people stand for, if they are a random sample of them."
+)
+_MENDING = (
+    '"Before mending" is what the reports say: right on average, but perhaps below 0% or not adding up to 100%. The\n'
+    "estimate is the nearest that is possible. The margin is that of the number before mending."
+)
+
+
+def show_plan(output: CommandOutput, plan: SurveyPlan) -> None:
+    """Print a plan."""
+    if plan.margin is not None:
+        _show_needed(output, plan, plan.margin)
+    else:
+        _show_margins(output, plan, plan.respondents or 1)
+    _show_lacking(output, plan)
+    output.say(f"\n{_FEW}")
+    output.say("More protection (a smaller factor) takes more people: half the epsilon takes about four times as many.")
+
+
+def _show_needed(output: CommandOutput, plan: SurveyPlan, margin: float) -> None:
+    hardest = plan.hardest
+    people, few = hardest.respondents(margin, worst=True), hardest.respondents(margin)
+    output.say(f"{_supposing(plan)}, {people:,} people have to take part for a margin of")
+    points = f"± {margin:g} point{'s' * (margin != 1)}"
+    output.say(f'{points}, whatever they answer. The question "{hardest.question}" takes the most.')
+    if few < people:
+        output.say(f"There {few:,} are enough for answers that hardly anybody gives.")
+    output.heading("People needed, for each question and level")
+    rows = [
+        [*_head(row), row.in_units(margin), *(f"{row.respondents(margin, worst=worst):,}" for worst in (True, False))]
+        for row in plan.rows
+    ]
+    output.table(["question", "level", "odds change by", "margin", "any answer", "rare answer"], rows)
+
+
+def _show_margins(output: CommandOutput, plan: SurveyPlan, people: int) -> None:
+    hardest = plan.hardest
+    widest, rare = (hardest.margin(people, worst=worst) for worst in (True, False))
+    part = "" if hardest.unit else f" ({widest:.3g}% of its range)"
+    output.say(f"{_supposing(plan)}, {people:,} people give margins of {hardest.in_units(widest)}{part} or better,")
+    output.say(f'whatever they answer: the question "{hardest.question}" has the widest one. In 95 of 100 surveys the')
+    output.say("truth lies within it.")
+    if rare < widest:
+        output.say(f"There it is {hardest.in_units(rare)} for answers that hardly anybody gives.")
+    output.heading("Margins, for each question and level")
+    rows = [
+        [*_head(row), *(row.in_units(row.margin(people, worst=worst)) for worst in (True, False))] for row in plan.rows
+    ]
+    output.table(["question", "level", "odds change by", "any answer", "rare answer"], rows)
+
+
+def _show_lacking(output: CommandOutput, plan: SurveyPlan) -> None:
+    """Print which questions the mix does not fit."""
+    planned = {row.question: row.level for row in plan.expected}
+    for place, (question, levels) in enumerate(plan.lacking.items()):
+        names = f"level{'s' * (len(levels) > 1)} {' and '.join(levels)}"
+        output.say(
+            f'{chr(10) * (place == 0)}The question "{question}" does not have the {names} of the mix: it is planned at '
+            f'"{planned[question]}".'
+        )
+
+
+def _supposing(plan: SurveyPlan) -> str:
+    return "If people choose levels as in the mix" if plan.mix is not None else "If everybody keeps what is preselected"
+
+
+def _head(row: PlanRow) -> list[str]:
+    from cloister.local.survey import Statement
+    from cloister.local.survey.levels import format_factor
+
+    name = f"{row.level} (preselected)" if row.preselected else row.level
+    factor = "" if row.epsilon is None else f"at most {format_factor(Statement(row.epsilon).factor)}"
+    return [row.question, name, factor]
+
+
+def show_simulation(output: CommandOutput, made: Simulation, result: SurveyResult) -> None:
+    """Print the truth beside the estimates."""
+    output.say(
+        f"Made-up people who took part: {result.submissions:,}. Their answers were changed at random by their devices;"
+    )
+    output.say("the estimates below come from the changed reports alone.")
+    inside = total = 0
+    for one in result.questions:
+        truth, margins = made.truth[one.question.id], one.margins()
+        output.heading(one.question.text)
+        hits = {name: abs(raw - truth[name]) <= margins[name] for name, raw in one.raw.items()}
+        rows = [
+            [str(name), _plain(one, truth[name]), one.format_value(raw, margins[name]), "" if hits[name] else "outside"]
+            for name, raw in one.raw.items()
+        ]
+        output.table(["answer", "truth", "estimate", ""], rows)
+        inside, total = inside + sum(hits.values()), total + len(hits)
+    output.say(f"\n{inside} of {total} truths lie within the margins; on average 95 of 100 do.")
+
+
+def show_result(output: CommandOutput, result: SurveyResult) -> None:
+    """Print the estimates."""
+    from cloister.local.survey.levels import format_factor, took_part
+    from cloister.local.survey.results import format_mean
+
+    output.say(f"{took_part(result.submissions)} Their devices changed the answers before sending them, so that")
+    output.say("every estimate has a margin: in 95 of 100 surveys the truth about these people lies within it.")
+    output.say(_MENDING)
+    for one in result.questions:
+        margins, estimated = one.margins(), one.estimated()
+        output.heading(f"{one.question.text} ({one.reports:,} answered, {one.off:,} did not)")
+        parts = {name: one.parts(raw, margins[name]) for name, raw in one.raw.items()}
+        rows = [[str(name), estimated[name], f"± {around}", raw] for name, (raw, around) in parts.items()]
+        output.table(["answer", "estimate", "margin", "before mending"], rows)
+        if one.mean is not None:
+            output.say(f"Mean rating: {format_mean(one.mean)}")
+    for name in result.unanswered:
+        output.say(f'\nNobody answered "{name}".')
+    _show_genuineness(output, result)
+    output.heading("What the collector could learn about one person")
+    output.say(str(result.survey.total()))
+    output.say("That is for all questions at the preselected levels, whatever the collector does with the reports.")
+    output.say(f"At the weakest level of every question: at most a factor {format_factor(result.statement().factor)}.")
+
+
+def _show_genuineness(output: CommandOutput, result: SurveyResult) -> None:
+    output.heading("Whether the reports look genuine")
+    alarms = [(one.question.id, *alarm) for one in result.questions for alarm in one.alarms]
+    if alarms:
+        output.say("No: these reports do not look like those that the survey's devices send.")
+        for name, level, reason in alarms:
+            output.say(f'- "{name}" at level {level}: {reason}')
+        output.say(
+            "Fewer than 1 in a million surveys with genuine reports look like this. Find out where the reports come"
+        )
+        output.say("from before you use these estimates.")
+    else:
+        output.say(
+            "Nothing odd: they look like those that the survey's devices send. Fewer than 1 in a million surveys"
+        )
+        output.say("with genuine reports would be suspected here.")
+    output.say(
+        "Few fake people, or clever ones, cannot be seen. If 1 in 100 people were fake, they could move estimates"
+    )
+    output.say("as far as this:")
+    rows = [[one.question.id, _describe_shift(one)] for one in result.questions]
+    output.table(["question", "by at most"], rows)
+
+
+def _describe_shift(one: QuestionResult) -> str:
+    most = one.poisoning.most
+    return f"{most:.2g} (the mean)" if one.is_mean else f"{100 * most:.1f} points (a share)"
+
+
+def note_suspicious(result: SurveyResult) -> None:
+    """Warn of reports that do not look genuine."""
+    names = [f'"{one.question.id}"' for one in result.questions if one.alarms]
+    if names:
+        told = f"Reports do not look like those of the survey's devices: {', '.join(names)}."
+        warnings.warn(told, DataWarning, stacklevel=2)
+
+
+def note_refused(collector: Collector) -> None:
+    """Warn of submissions that were left out."""
+    for reason, count in sorted(collector.refused.items()):
+        warnings.warn(f"{count:,} submission{'s' * (count != 1)} left out: {reason}.", DataWarning, stacklevel=2)
+
+
+def _plain(one: QuestionResult, value: float) -> str:
+    return f"{value:.4g}" if one.is_mean else f"{100 * value:.1f}%"
+
 
 _FILES = (".yaml", ".yml", ".json")
 _HELP = "Ask people questions without having to be trusted with their answers."
@@ -40,12 +209,12 @@ def _mix(function: Any) -> Any:  # a command
 @command("new", example="cloister survey new survey.yaml", group=survey)
 @click.argument("file", metavar="FILE")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
-def new(output: Output, *, file: str, force: bool) -> None:
+def new(output: CommandOutput, *, file: str, force: bool) -> None:
     """Write an example of a survey, for you to change.
 
     FILE ends in .yaml. Every part is explained in it.
     """
-    from cloister.core.files import write_text
+    from cloister.core.atomic_files import write_text
     from cloister.local.survey import EXAMPLE, example_survey
 
     check_target(file, inputs=(), force=force, endings=(".yaml", ".yml"))
@@ -65,7 +234,7 @@ def new(output: Output, *, file: str, force: bool) -> None:
 @click.option("--respondents", metavar="N", type=click.IntRange(1), help="How many people will take part.")
 @click.option("--margin", metavar="POINTS", help="The margin of error that you want, in percentage points.")
 @_mix
-def plan(output: Output, *, file: str, respondents: int | None, margin: str | None, mix: str | None) -> None:
+def plan(output: CommandOutput, *, file: str, respondents: int | None, margin: str | None, mix: str | None) -> None:
     """Say how many people a survey needs, or how sure it is.
 
     FILE is a survey. Give --margin to learn how many people a margin of error takes, or --respondents to learn what
@@ -82,7 +251,7 @@ def plan(output: Output, *, file: str, respondents: int | None, margin: str | No
     asked = Survey.read(file)
     found = plan_survey(asked, respondents=respondents, margin=margin, mix=_shares(mix))
     output.document(found.to_dict())
-    survey_text.show_plan(output, found)
+    show_plan(output, found)
 
 
 @command("simulate", example="cloister survey simulate survey.yaml --respondents 5000 -o made-up.jsonl", group=survey)
@@ -91,7 +260,7 @@ def plan(output: Output, *, file: str, respondents: int | None, margin: str | No
 @click.option("-o", "--output", "target", metavar="FILE", required=True, help="Where to write the submissions: .jsonl.")
 @_mix
 @click.option("--force", is_flag=True, help="Replace the submissions if they are there.")
-def simulate(output: Output, *, file: str, respondents: int, target: str, mix: str | None, force: bool) -> None:
+def simulate(output: CommandOutput, *, file: str, respondents: int, target: str, mix: str | None, force: bool) -> None:
     """Rehearse a survey with made-up people.
 
     FILE is a survey. You see the estimates beside the truth. The people's true answers are made up from the shares that
@@ -104,9 +273,9 @@ def simulate(output: Output, *, file: str, respondents: int, target: str, mix: s
     asked = Survey.read(file)
     with output.progress("Asking made-up people") as tell:
         made = run(asked, respondents=respondents, mix=_shares(mix))
-        _write(_watched(made.lines(), respondents, tell, "writing submissions"), target, force=force)
+        _write(_watch(made.lines(), respondents, tell, "writing submissions"), target, force=force)
         collector = Collector(asked)
-        collector.add_lines(_watched(read_lines(target), respondents, tell, "reading submissions"))
+        collector.add_lines(_watch(read_lines(target), respondents, tell, "reading submissions"))
         result = collector.estimate()
     truth = {
         name: [{"value": value, "truth": share} for value, share in shares.items()]
@@ -115,7 +284,7 @@ def simulate(output: Output, *, file: str, respondents: int, target: str, mix: s
     output.document(
         {"schema": "cloister.survey_simulation/1", "submissions": target, "truth": truth, "result": result.to_dict()}
     )
-    survey_text.show_simulation(output, made, result)
+    show_simulation(output, made, result)
     output.say(f"\nThe submissions are in {target}. To evaluate them as you would real ones:")
     output.say(f"  {_run('aggregate', file, target, '--report', 'results.html')}")
 
@@ -129,7 +298,7 @@ def simulate(output: Output, *, file: str, respondents: int, target: str, mix: s
 @click.argument("submissions", metavar="SUBMISSIONS", nargs=-1, required=True)
 @click.option("--report", metavar="FILE", help="Write a report with charts: .html, .md or .json.")
 @click.option("--force", is_flag=True, help="Replace the report if it is there.")
-def aggregate(output: Output, *, file: str, submissions: Sequence[str], report: str | None, force: bool) -> None:
+def aggregate(output: CommandOutput, *, file: str, submissions: Sequence[str], report: str | None, force: bool) -> None:
     """Estimate what everybody together answered.
 
     FILE is the survey exactly as it was published. SUBMISSIONS are one or more files with one submission per line, or
@@ -147,16 +316,16 @@ def aggregate(output: Output, *, file: str, submissions: Sequence[str], report: 
     with output.progress("Reading submissions") as tell:
         for path in submissions if folder is None else ():
             lines, size = read_lines(path), Path(path).stat().st_size if Path(path).is_file() else 0
-            collector.add_lines(_watched(lines, size, tell, path, each=len))
-    survey_text.note_refused(collector)
+            collector.add_lines(_watch(lines, size, tell, path, each=len))
+    note_refused(collector)
     _check_asked(collector, file)
     result = collector.estimate()
-    survey_text.note_suspicious(result)
+    note_suspicious(result)
     if report is not None:
         with output.progress("Writing the report"):
             result.report(report, overwrite=force)
     output.document({**result.to_dict(), "report": report})
-    survey_text.show_result(output, result)
+    show_result(output, result)
     if report is not None:
         output.say(f"\nThe report is in {report}.")
 
@@ -174,13 +343,13 @@ def _check_asked(collector: Collector, file: str) -> None:
 
 
 def _write(lines: Iterable[str], target: str, *, force: bool) -> None:
-    from cloister.core.files import write_with
+    from cloister.core.atomic_files import write_with
 
     encoded = (f"{line}\n".encode() for line in lines)
     write_with(target, lambda stream: stream.writelines(encoded), overwrite=force)
 
 
-def _watched(
+def _watch(
     lines: Iterable[Any],
     total: int,
     tell: Callable[[float, str], None],

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cloister.cli.commands import command
-from cloister.cli.output import Output
+from cloister.cli.commands import CommandOutput, command
+from cloister.cli.options import check_target
 from cloister.cli.survey import survey as group
-from cloister.cli.targets import check_target
 from cloister.errors import CloisterError, ParameterError
 
 if TYPE_CHECKING:
-    from cloister.local.survey import Question, Submission, Survey
+    from cloister.local.survey import Submission, Survey, SurveyQuestion
 
 _EACH = "each"
 _T = TypeVar("_T")
@@ -32,16 +31,16 @@ _T = TypeVar("_T")
 @click.option("--token", metavar="TEXT", help="The one-time token of your invitation.")
 @click.option("--force", is_flag=True, help="Replace the submission if it is there.")
 def answer(
-    output: Output, *, file: str, target: str, answers: str | None, token: str | None, force: bool
+    output: CommandOutput, *, file: str, target: str, answers: str | None, token: str | None, force: bool
 ) -> int | None:
     """Answer a survey, and see exactly what is sent.
 
     FILE is a survey that somebody published. You choose how strongly each answer is protected; your answers are changed
     at random on this computer, and only the changed reports are written. Nothing is sent: you send the file, or not.
     """
-    from cloister.core.files import write_text
+    from cloister.core.atomic_files import write_text
     from cloister.local.survey import Survey
-    from cloister.local.survey.typed import read_file
+    from cloister.local.survey.typed_answers import read_file
 
     check_target(target, inputs=(file, answers), force=force, endings=(".json",))
     asked = Survey.read(file)
@@ -54,7 +53,7 @@ def answer(
         given, levels = read_file(asked, answers)
     made = asked.answer(given, levels=levels, token=token)
     chosen = asked.choice(levels)
-    told = asked.total({name: level for name, level in chosen.items() if name in given} | _left_out(asked, given))
+    told = asked.total({name: level for name, level in chosen.items() if name in given} | _leave_out(asked, given))
     output.document(
         {"schema": "cloister.survey_answer/1", "file": target, **told.to_dict(), "submission": made.to_dict()}
     )
@@ -69,15 +68,15 @@ def answer(
     return None
 
 
-def _left_out(survey: Survey, given: dict[str, Any]) -> dict[str, str]:
+def _leave_out(survey: Survey, given: dict[str, Any]) -> dict[str, str]:
     from cloister.local.survey import OFF
 
     return {question.id: OFF for question in survey.questions if question.id not in given}
 
 
-def _choose_levels(output: Output, survey: Survey) -> dict[str, str]:
+def _choose_levels(output: CommandOutput, survey: Survey) -> dict[str, str]:
     """Return a level for each question, chosen before the questions are shown."""
-    from cloister.local.survey.statements import LEVELS_ARE_VISIBLE
+    from cloister.local.survey.levels import LEVELS_ARE_VISIBLE
 
     output.heading(survey.title)
     output.say(f"Asked by {survey.collector}. {survey.purpose}".rstrip())
@@ -97,22 +96,22 @@ def _choose_levels(output: Output, survey: Survey) -> dict[str, str]:
     return chosen
 
 
-def _levels_table(output: Output, survey: Survey) -> tuple[str, ...]:
-    from cloister.local.survey.statements import Statement, written_factor
+def _levels_table(output: CommandOutput, survey: Survey) -> tuple[str, ...]:
+    from cloister.local.survey.levels import Statement, format_factor
 
     found: dict[str, str] = {}
     for question in survey.questions:
         for level in survey.levels_of(question.id).values():
-            factor = "nothing is sent" if level.epsilon is None else written_factor(Statement(level.loss).factor)
+            factor = "nothing is sent" if level.epsilon is None else format_factor(Statement(level.loss).factor)
             found.setdefault(level.name, factor)
     output.table(["level", "odds about one answer change by at most a factor"], [list(row) for row in found.items()])
     return tuple(found)
 
 
-def _ask(output: Output, survey: Survey, levels: dict[str, str]) -> dict[str, Any]:
+def _ask(output: CommandOutput, survey: Survey, levels: dict[str, str]) -> dict[str, Any]:
     """Return the answers to all questions that are not off."""
     from cloister.local.survey import OFF
-    from cloister.local.survey.typed import read_typed
+    from cloister.local.survey.typed_answers import read_typed
 
     given: dict[str, Any] = {}
     for place, question in enumerate(survey.questions, start=1):
@@ -126,7 +125,7 @@ def _ask(output: Output, survey: Survey, levels: dict[str, str]) -> dict[str, An
         is_optional = OFF in survey.levels_of(question.id)
         end = ", or nothing to leave it out" if is_optional else ""
 
-        def read(text: str, question: Question = question, is_optional: bool = is_optional) -> Any:  # noqa: FBT001
+        def read(text: str, question: SurveyQuestion = question, is_optional: bool = is_optional) -> Any:  # noqa: FBT001
             return None if is_optional and not text.strip() else read_typed(question, text)
 
         found = _again(f"Your answer{end}", read)
@@ -135,7 +134,7 @@ def _ask(output: Output, survey: Survey, levels: dict[str, str]) -> dict[str, An
     return given
 
 
-def _how(question: Question) -> str:
+def _how(question: SurveyQuestion) -> str:
     """Return what may be answered."""
     if question.bounds is not None:
         low, high = (f"{float(end):g}" for end in question.bounds)
@@ -161,7 +160,7 @@ def _again(text: str, read: Callable[[str], _T]) -> _T:
             click.echo(f"{error.problem} Please {error.fix}")
 
 
-def _show(output: Output, survey: Survey, made: Submission) -> None:
+def _show(output: CommandOutput, survey: Survey, made: Submission) -> None:
     output.heading("What the collector gets")
     rows = [[report["question"], report["level"], json.dumps(report["y"])] for report in made.reports]
     if rows:

@@ -5,26 +5,176 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.certificates import certifying, is_certified_model, say_certified, signing_key_of
-from cloister.cli.commands import HelpfulGroup, command
-from cloister.cli.opening import find_ledger, is_new_account, open_book, open_confirmed
-from cloister.cli.output import Output, amount
-from cloister.cli.reading import reading
-from cloister.cli.synth_asked import Asked
-from cloister.cli.targets import check_target
-from cloister.errors import ParameterError
+from cloister.cli.commands import CommandOutput, HelpfulGroup, amount, command
+from cloister.cli.options import (
+    Payer,
+    certificate_options,
+    check_target,
+    find_ledger,
+    is_certified_model,
+    is_new_account,
+    open_confirmed,
+    open_payer_ledger,
+    payer_of,
+    reading_options,
+    refuse_without_ledger,
+    say_certified,
+    signing_key_of,
+)
+from cloister.errors import ParameterError, SourceNotFoundError
 
 if TYPE_CHECKING:
     from cloister.accounting.budget import Budget
     from cloister.data.table import Table
     from cloister.synth.base import Synthesizer
-    from cloister.synth.previewing import Preview
+    from cloister.synth.expectation import SynthesisPreview
+
+
+_TABLE_ENDINGS = (".csv", ".parquet", ".pq")
+_MODELS = (".cloister", ".json")
+_CONSTRAINTS = "- at_most: [admitted, discharged]\n- impossible: {sex: male, diagnosis: pregnancy}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthOptions:
+    """The options of a fit; numbers are still text, so that they stay exact."""
+
+    data: str
+    schema: str
+    epsilon: str
+    delta: str | None
+    method: str
+    settings: tuple[str, ...]
+    rows: int | None
+    columns: str | None
+    bins: tuple[str, ...]
+    complete: str | None
+    constraints: str | None
+    expected_rows: int | None
+    unit: str | None
+    max_rows: int | None
+    ledger: str | None
+    dataset: str | None
+    budget_epsilon: str | None
+    budget_delta: str | None
+    analyst: str | None
+    preview: bool
+    target: str | None
+    report: str | None
+    card: str | None
+    model: str | None
+    force: bool
+    signing_key: str | None
+    no_certificate: bool
+    encoding: str | None
+    missing: tuple[str, ...]
+
+    def check(self) -> None:
+        """Refuse options that do not belong together, and files that could not be written."""
+        if not self.preview and self.target is None:
+            raise ParameterError("Nothing says where to write the rows.", fix="add -o made-up.csv.")
+        inputs = [self.data, self.schema, self.constraints]
+        check_target(self.target, inputs=inputs, force=self.force, endings=_TABLE_ENDINGS)
+        check_target(self.model, inputs=inputs, force=self.force, endings=_MODELS)
+        for page in (self.report, self.card):
+            check_target(page, inputs=inputs, force=self.force)
+        written = [Path(path).resolve() for path in (self.target, self.model, self.report, self.card) if path]
+        if len(set(written)) < len(written):
+            raise ParameterError("Two files to write have the same name.", fix="give each a name of its own.")
+        if self.ledger is None:
+            refuse_without_ledger(dataset=self.dataset, analyst=self.analyst, budget_epsilon=self.budget_epsilon)
+        self._paying()
+
+    @property
+    def payer(self) -> Payer:
+        """Return which account pays; there is a ledger."""
+        found = self._paying()
+        if found is None:  # pragma: no cover  # asked only with a ledger
+            raise ParameterError("There is no ledger.", fix="add --ledger.")
+        return found
+
+    def _paying(self) -> Payer | None:
+        return payer_of(
+            ledger=self.ledger,
+            dataset=self.dataset,
+            budget_epsilon=self.budget_epsilon,
+            budget_delta=self.budget_delta,
+        )
+
+    @property
+    def name(self) -> str:
+        """Return what the data are called on a report."""
+        return Path(self.data).name
+
+    def synthesizer(self, table: Table) -> Synthesizer:
+        """Return the synthesizer that is asked for; it protects who is asked for, else the schema's person."""
+        from cloister.synth.documents import make_synthesizer
+
+        return make_synthesizer(
+            self.method,
+            settings=self.settings,
+            epsilon=self.epsilon,
+            delta=self.delta or 0,
+            columns=None if self.columns is None else _split_names(self.columns),
+            bins=_bins(self.bins),
+            complete=self.complete == "all" or _split_names(self.complete or ""),
+            constraints=_constraints(self.constraints),
+            expected_rows=self.expected_rows,
+            analyst=self.analyst,
+            unit=self.unit or table.schema.subject or "row",
+            max_rows_per_unit=self.max_rows or 1,
+        )
+
+
+def _split_names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _bins(given: tuple[str, ...]) -> Any:
+    """Return one number for all columns, or numbers and edges by column."""
+    if not given:
+        return None
+    try:
+        if len(given) == 1 and "=" not in given[0]:
+            return int(given[0])
+        pairs = [item.partition("=") for item in given]
+        return {name: _edges(text) if "," in text else int(text) for name, _, text in pairs}
+    except ValueError:
+        raise ParameterError(
+            "--bins is not a number.",
+            fix="write --bins 32 for all columns, --bins age=10 for some, or --bins age=0,18,65,111 for edges.",
+        ) from None
+
+
+def _edges(text: str) -> list[Any]:
+    """Return the edges of bins: numbers, or dates."""
+    return [dt.date.fromisoformat(part) if part.count("-") == 2 else float(part) for part in _split_names(text)]
+
+
+def _constraints(path: str | None) -> tuple[Any, ...]:
+    if path is None:
+        return ()
+    from cloister.data.schema_file import load_yaml
+    from cloister.synth.constraints import constraint_from_dict
+
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise SourceNotFoundError(f'"{path}" cannot be read.', fix="check the path of the constraints.") from None
+    listed = load_yaml(text, what="list of constraints", example=_CONSTRAINTS)
+    if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+        raise ParameterError(f'"{path}" is not a list of constraints.', fix=f"write for example\n{_CONSTRAINTS}")
+    return tuple(constraint_from_dict(item) for item in listed)
+
 
 _FIT = (
     "cloister synth visits.csv --schema visits.schema.yaml --epsilon 1 --delta 1e-6 \\\n"
@@ -93,9 +243,9 @@ def _option(*names: str, metavar: str, text: str, **settings: Any) -> Callable[.
 @_option("--card", metavar="FILE", text="What may be handed out with the rows: .html, .md or .json.")
 @_option("--model", metavar="FILE", text="Keep the model, for more rows: .cloister or .json.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
-@certifying
-@reading
-def fit(output: Output, **options: Any) -> None:  # click's options
+@certificate_options
+@reading_options
+def fit(output: CommandOutput, **options: Any) -> None:  # click's options
     """Measure a table with noise, and write made-up rows that are drawn from the measurements.
 
     DATA is a CSV or Parquet file (also several with *), or the address of a database table.
@@ -103,7 +253,7 @@ def fit(output: Output, **options: Any) -> None:  # click's options
     What is promised, what it costs and how exact the counts will be is said first; the price is taken from the budget
     before the table is read. Rows are free: cloister synth sample draws more from a saved model.
     """
-    asked = Asked(**options)
+    asked = SynthOptions(**options)
     asked.check()
     with output.progress("Opening the table"):
         table = open_confirmed(asked.data, asked.schema, encoding=asked.encoding, missing=asked.missing)
@@ -116,7 +266,7 @@ def fit(output: Output, **options: Any) -> None:  # click's options
         return
     certified = [str(path) for path in (asked.target, asked.model) if path is not None]
     key = signing_key_of(options, targets=certified, inputs=[asked.data, asked.schema, asked.constraints])
-    with nullcontext() if asked.ledger is None else open_book(asked.payer) as book:
+    with nullcontext() if asked.ledger is None else open_payer_ledger(asked.payer) as book:
         left = None if book is None else _account(output, asked, book, forecast)
         _say_price(output, asked, forecast, left)
         with output.progress("Measuring") as tell:
@@ -146,8 +296,8 @@ def fit(output: Output, **options: Any) -> None:  # click's options
 @_option("-o", "--output", "target", metavar="FILE", text="Where to write: .csv or .parquet.", required=True)
 @_option("--card", metavar="FILE", text="What may be handed out with the rows: .html, .md or .json.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
-@certifying
-def sample(output: Output, **options: Any) -> None:  # click's options
+@certificate_options
+def sample(output: CommandOutput, **options: Any) -> None:  # click's options
     """Draw rows from a saved model. It costs nothing, as often as wanted.
 
     MODEL is a file that cloister synth --model wrote. The rows get a certificate if the model has one: what an
@@ -157,8 +307,8 @@ def sample(output: Output, **options: Any) -> None:  # click's options
         check_target(options[name], inputs=[options["model"]], force=options["force"], **endings)
     key = signing_key_of(options, targets=[options["target"]], inputs=[options["model"]])
     is_vouched = key is not None and is_certified_model(options["model"], key)
-    from cloister.synth.condition_texts import read_conditions
-    from cloister.synth.saving import load
+    from cloister.synth.conditions import read_conditions
+    from cloister.synth.documents import load
 
     with output.progress("Drawing rows"):
         model = load(options["model"])
@@ -181,7 +331,7 @@ def sample(output: Output, **options: Any) -> None:  # click's options
     say_certified(output, options["target"], key if is_vouched else None)
 
 
-def _account(output: Output, asked: Asked, book: Any, forecast: Preview) -> Budget:
+def _account(output: CommandOutput, asked: SynthOptions, book: Any, forecast: SynthesisPreview) -> Budget:
     """Open an account that is new, and return what is left."""
     if is_new_account(asked.payer, book):
         budget: Any = asked.payer.budget
@@ -193,7 +343,7 @@ def _account(output: Output, asked: Asked, book: Any, forecast: Preview) -> Budg
     return left
 
 
-def _say_price(output: Output, asked: Asked, forecast: Preview, left: Budget | None) -> None:
+def _say_price(output: CommandOutput, asked: SynthOptions, forecast: SynthesisPreview, left: Budget | None) -> None:
     output.say(
         f"This costs {forecast.guarantee.brief()}."
         if forecast.event is not None
@@ -213,7 +363,7 @@ def _say_price(output: Output, asked: Asked, forecast: Preview, left: Budget | N
     output.say()
 
 
-def _show_preview(output: Output, asked: Asked, forecast: Preview) -> None:
+def _show_preview(output: CommandOutput, asked: SynthOptions, forecast: SynthesisPreview) -> None:
     left = None
     if asked.ledger is not None:
         book = find_ledger(asked.payer)
@@ -228,7 +378,7 @@ def _show_preview(output: Output, asked: Asked, forecast: Preview) -> None:
     output.say("Nothing was spent.")
 
 
-def _write(asked: Asked, synthesizer: Synthesizer, table: Table, made: Table) -> None:
+def _write(asked: SynthOptions, synthesizer: Synthesizer, table: Table, made: Table) -> None:
     """Write everything that was paid for; the model first, so that no failure costs it."""
     if asked.model is not None:
         synthesizer.save(asked.model, overwrite=asked.force)
@@ -242,7 +392,7 @@ def _write(asked: Asked, synthesizer: Synthesizer, table: Table, made: Table) ->
 
 def _report(path: str, synthesizer: Synthesizer, table: Table, made: Table, title: str) -> None:
     """Write the comparison with the rows where there is one, then how they were made; it is not for publication."""
-    from cloister.synth.quality import compare_with_rows
+    from cloister.synth.row_comparison import compare_with_rows
 
     report = synthesizer.report(title=title)
     compared = compare_with_rows(synthesizer, table, made)
@@ -252,7 +402,9 @@ def _report(path: str, synthesizer: Synthesizer, table: Table, made: Table, titl
     report.write(path)
 
 
-def _show(output: Output, asked: Asked, synthesizer: Synthesizer, made: Table, left: Budget | None) -> None:
+def _show(
+    output: CommandOutput, asked: SynthOptions, synthesizer: Synthesizer, made: Table, left: Budget | None
+) -> None:
     output.document(
         {
             "schema": "cloister.synthesis/1",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cloister.cli.commands import command
-from cloister.cli.output import Output, program
+from cloister.cli.commands import CommandOutput, command, program
 from cloister.core.guarantees import Adjacency
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _BAR = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TourQuestion:
     """A question in words, its price, and how its true value is found inside the engine."""
 
     text: str
@@ -44,10 +43,10 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class TourAnswer:
     """A question with its private answer."""
 
-    question: Question
+    question: TourQuestion
     cost: Budget
     answer: NoisyAnswer
 
@@ -57,7 +56,7 @@ class Answered:
 
 
 @command("tour", example="cloister tour")
-def tour(output: Output) -> None:
+def tour(output: CommandOutput) -> None:
     """Ask two questions of a made-up hospital, and see what privacy costs.
 
     Nothing is written and nothing leaves this machine.
@@ -87,10 +86,10 @@ def tour(output: Output) -> None:
     _conclude(output, answers, remaining)
 
 
-def _questions() -> tuple[Question, Question]:
+def _questions() -> tuple[TourQuestion, TourQuestion]:
     return (
-        Question(f"How many patients came with {CONDITION}?", "0.2", _patients_with_condition),
-        Question("How many patients came once, twice, more often?", "0.3", _patients_by_visits),
+        TourQuestion(f"How many patients came with {CONDITION}?", "0.2", _patients_with_condition),
+        TourQuestion("How many patients came once, twice, more often?", "0.3", _patients_by_visits),
     )
 
 
@@ -105,7 +104,7 @@ def _patients_by_visits(table: Table) -> Any:  # an array of integers
     return np.bincount(visits, minlength=len(VISITS) + 1)[1:]
 
 
-def _introduce(output: Output) -> None:
+def _introduce(output: CommandOutput) -> None:
     output.heading("The data")
     output.say("A table of visits to a hospital: who came, when, and why. The hospital is made up, so no real person")
     output.say("is in it. Imagine that it is real, and that you may ask questions but may not look.")
@@ -116,7 +115,7 @@ def _introduce(output: Output) -> None:
     output.say(f"adds up from answer to answer. The owner of this table allows {BUDGET} in all, ever.")
 
 
-def _ask(output: Output, ledger: Ledger, table: Table, question: Question) -> Answered:
+def _ask(output: CommandOutput, ledger: Ledger, table: Table, question: TourQuestion) -> TourAnswer:
     """Pay for a question, answer it, and show both. The price is paid before the table is read."""
     from cloister.accounting.budget import Budget
 
@@ -128,12 +127,12 @@ def _ask(output: Output, ledger: Ledger, table: Table, question: Question) -> An
         f"  Expected error: {_whole(mechanism.margin())} patients or fewer, 19 times out of 20. Known before paying."
     )
     ledger.spend(DATASET, cost=cost, event=mechanism.event, purpose=question.text)
-    answered = Answered(question, cost, mechanism.release(question.compute(table)))
+    answered = TourAnswer(question, cost, mechanism.release(question.compute(table)))
     _show(output, answered.answer)
     return answered
 
 
-def _show(output: Output, answer: NoisyAnswer) -> None:
+def _show(output: CommandOutput, answer: NoisyAnswer) -> None:
     import numpy as np
 
     margin = _whole(answer.margin())
@@ -149,7 +148,7 @@ def _show(output: Output, answer: NoisyAnswer) -> None:
     output.table(["", "patients", "error", ""], rows)
 
 
-def _conclude(output: Output, answers: list[Answered], remaining: Budget) -> None:
+def _conclude(output: CommandOutput, answers: list[TourAnswer], remaining: Budget) -> None:
     output.heading("What was promised")
     output.say("Each number was changed at random, just enough that it could nearly as well have come from the same")
     output.say("hospital without you, or with you as one more patient. In exact words, for the first answer:")

@@ -7,11 +7,14 @@ reading cannot weaken a guarantee. A float that came out of a computation is bou
 Irrational values (exponentials, logarithms, roots) are never rounded to nearest: each function returns a rational
 that is certainly at most, or certainly at least, the true value. `decimal` rounds ``exp`` and ``ln`` correctly
 (within half a unit in the last place), so widening its answer by one unit gives a proof, not a hope.
+
+`sum_above` adds many rationals: the sum never comes out too small and never grows without bound.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -23,6 +26,9 @@ from cloister.errors import ParameterError, ParameterTypeError
 
 Number: TypeAlias = "int | float | str | Decimal | Fraction"
 """What people may write for a number; everything becomes a `Fraction`."""
+
+Interval: TypeAlias = "Sequence[Number]"
+"""What people may write for a pair of bounds, (lower, upper)."""
 
 DIGITS = 40
 """Significant digits of directed bounds unless told otherwise."""
@@ -40,17 +46,18 @@ def number(value: object, *, name: str = "value") -> Fraction:
     if isinstance(value, bool | np.bool_):
         raise ParameterTypeError(f"{name} is a truth value.", fix=f"give {name} as a number.")
     try:
-        exactly = _parsed(value)
+        exactly = _parse(value)
     except (ValueError, ArithmeticError):
         raise ParameterError(f"{name} is not a finite number.", fix=f"give {name} as a finite number.") from None
     except TypeError:
         raise ParameterTypeError(f"{name} is not a number.", fix=f"give {name} as a number.") from None
+    # Every sum and product would drag such digits along.
     if max(abs(exactly.numerator), exactly.denominator).bit_length() > 4 * _MOST_DIGITS:
         raise ParameterError(f"{name} has too many digits.", fix=f"give {name} with at most {_MOST_DIGITS} digits.")
     return exactly
 
 
-def _parsed(value: Any) -> Fraction:  # whatever a caller gave
+def _parse(value: Any) -> Fraction:  # whatever a caller gave
     """Return the rational that is meant, without writing out the zeros of an absurd exponent."""
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
@@ -94,8 +101,10 @@ def exp_bounds(exponent: Fraction, *, digits: int = DIGITS) -> tuple[Fraction, F
         raise ParameterError("An exponential is too large.", fix=f"keep exponents below {_LARGEST_EXPONENT}.")
     if exponent < -_LARGEST_EXPONENT:
         return Fraction(0), exp_bounds(Fraction(-_LARGEST_EXPONENT), digits=digits)[1]
+    # An error of the exponent is a relative one of the exponential: the digits are needed behind the point.
     low, high = _decimal_bounds(exponent, digits + _magnitude(exponent))
     context = _context(digits)
+    # The exponential is monotone and correctly rounded, so that one unit outward is a bound.
     return _widen(context.exp(low), context)[0], _widen(context.exp(high), context)[1]
 
 
@@ -121,6 +130,7 @@ def log_bounds(value: Fraction, *, digits: int = DIGITS) -> tuple[Fraction, Frac
         raise ParameterError("A logarithm needs a positive number.", fix="give a number above 0.")
     if value == 1:
         return Fraction(0), Fraction(0)
+    # A logarithm near 1 is as small as the distance from 1, which twice the digits still hold.
     low, high = _decimal_bounds(value, 2 * digits)
     context = _context(digits)
     return _widen(context.ln(low), context)[0], _widen(context.ln(high), context)[1]
@@ -131,6 +141,7 @@ def sqrt_bounds(value: Fraction, *, digits: int = DIGITS) -> tuple[Fraction, Fra
     if value < 0:
         raise ParameterError("A square root needs a number that is not negative.", fix="give a number >= 0.")
     shift = max(0, digits + (len(str(value.denominator)) - len(str(value.numerator))) // 2 + 1)
+    # sqrt(n / d) is sqrt(n d) / d: the root of a whole number, which isqrt rounds down for certain.
     scale = 10**shift * value.denominator
     root = math.isqrt(value.numerator * value.denominator * 10 ** (2 * shift))
     low = Fraction(root, scale)
@@ -145,6 +156,7 @@ def power_of_two_below(value: Fraction) -> Fraction:
     """
     if value <= 0:
         raise ParameterError("A power of two below a number needs a positive number.", fix="give a number above 0.")
+    # The lengths tell the exponent up to one.
     exponent = value.numerator.bit_length() - value.denominator.bit_length()
     candidate = Fraction(2) ** exponent
     return candidate if candidate <= value else candidate / 2
@@ -161,6 +173,7 @@ def text(value: Fraction) -> str:
 
 
 def _context(digits: int) -> Context:
+    # Without limits of the exponent and without traps, every rational has bounds.
     return Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 
@@ -180,3 +193,30 @@ def _decimal_bounds(value: Fraction, digits: int) -> tuple[Decimal, Decimal]:
 def _widen(value: Decimal, context: Context) -> tuple[Fraction, Fraction]:
     low, high = context.next_minus(value), context.next_plus(value)
     return Fraction(max(low, Decimal(0)) if value >= 0 else low), Fraction(high)
+
+
+LARGEST_DENOMINATOR_BITS = 512
+"""Up to this size a sum is exact; beyond it the sum is rounded up."""
+
+_BITS = 200
+
+
+def sum_above(values: Iterable[Fraction]) -> Fraction:
+    """Return a rational that is at least the sum: the sum itself unless its denominator gets huge.
+
+    >>> sum_above([Fraction(1, 10)] * 10)
+    Fraction(1, 1)
+    """
+    total, rest = Fraction(0), iter(values)
+    for value in rest:
+        total += value
+        if total.denominator.bit_length() > LARGEST_DENOMINATOR_BITS:
+            # From here on every number is rounded up by itself, so that the sum stays short and is never too small.
+            return Fraction(_to_units(total) + sum(map(_to_units, rest)), 2**_BITS)
+    return total
+
+
+def _to_units(value: Fraction) -> int:
+    """Return a value in units of 2**-200, rounded up."""
+    # A floor of the negative is the ceiling.
+    return -((-value.numerator << _BITS) // value.denominator)

@@ -1,4 +1,8 @@
-"""Where a model comes from."""
+"""Where things come from: the version and the account behind a model, and how a release was made.
+
+The kinds of releases are the words of certificates, of the gate and of the hub. They are here so that commands can name
+them without loading what signs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import Any, Self
 from cloister import _version
 from cloister.errors import ModelError
 
-__all__ = ["Provenance"]
+__all__ = ["ANONYMIZED", "CERTIFIED_KINDS", "SYNTHETIC", "TWO_TABLES", "Provenance"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,3 +59,9 @@ def _unknown() -> ModelError:
     return ModelError(
         "The saved model does not say where it comes from.", fix="use the file as save() wrote it, or train again."
     )
+
+
+ANONYMIZED = "anonymized table"
+TWO_TABLES = "two tables"
+SYNTHETIC = "synthetic table"
+CERTIFIED_KINDS = (ANONYMIZED, TWO_TABLES, SYNTHETIC)

@@ -1,4 +1,4 @@
-"""The one door to randomness.
+"""Randomness, through one door: that of the operating system, or a seeded one, which taints the guarantee.
 
 `SystemRandomSource` asks the operating system at every call, and keeps nothing between calls: a large call is the
 AES-256-CTR stream of a key of its own. So there is no state that forked children, threads, or copies of a process or
@@ -91,6 +91,7 @@ class SystemRandomSource:
     def words(self, count: int) -> Words:
         """Return ``count`` uniform 64-bit words."""
         if 8 * count <= _DIRECT:
+            # A bytearray makes the words writable, like those of the stream.
             return np.frombuffer(bytearray(os.urandom(8 * count)), dtype="<u8")
         return _Stream(os.urandom(32)).words(count)
 
@@ -200,25 +201,30 @@ def integers_below(source: RandomSource, bound: int, count: int) -> NDArray[np.i
     """
     if not 1 <= bound <= 2**62:
         raise ParameterError("A bound for random integers must lie in 1 .. 2**62.", fix="use a smaller range.")
+    # Remainders up to here come in whole multiples of the bound, so that each result has as many words.
     last, factor = np.uint64(2**64 - 2**64 % bound - 1), np.uint64(bound)
     words = source.words(count)
+    # The product wraps around 64 bits on purpose: what is left of it is the remainder.
     refused = np.flatnonzero(words * factor > last)
     if refused.size:
+        # A source may hand out a view of its own words.
         words = words.copy()
     while refused.size:
         words[refused] = source.words(refused.size)
         refused = refused[words[refused] * factor > last]
-    return scaled(words, bound)
+    return scale_words(words, bound)
 
 
-def scaled(words: Words, bound: int) -> NDArray[np.int64]:
+def scale_words(words: Words, bound: int) -> NDArray[np.int64]:
     """Return ``floor(word * bound / 2**64)`` for words and a bound up to 2**62."""
     half, mask = np.uint64(32), np.uint64(2**32 - 1)
     high, low = words >> half, words & mask
     if bound < 2**32:
+        # Neither product nor their sum can pass 64 bits, since both halves and the bound are below 2**32.
         return np.asarray((high * np.uint64(bound) + (low * np.uint64(bound) >> half)) >> half).astype(np.int64)
     bound_high, bound_low = np.uint64(bound >> 32), np.uint64(bound & (2**32 - 1))
     cross, other = low * bound_high, high * bound_low
+    # Three numbers below 2**32 each: their sum cannot wrap around, and its upper half is the carry.
     carried = ((low * bound_low >> half) + (cross & mask) + (other & mask)) >> half
     return np.asarray(high * bound_high + (cross >> half) + (other >> half) + carried).astype(np.int64)
 
@@ -228,6 +234,7 @@ def permutation(source: RandomSource, count: int) -> NDArray[np.int64]:
     while True:
         high, low = source.words(count), source.words(count)
         order = np.lexsort((low, high))
+        # With equal keys the sort would keep the order that was given, which is not uniform.
         ties = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
         if not ties.any():
             return order.astype(np.int64)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from cloister.errors import InternalError, ParameterError, did_you_mean
 
 T = TypeVar("T")
+Member = TypeVar("Member")
 
 
 class Registry(Generic[T]):
@@ -17,13 +18,13 @@ class Registry(Generic[T]):
         self.family = family
         self._members: dict[str, T] = {}
 
-    def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that registers a member under a name."""
+    def register(self, name: str) -> Callable[[Member], Member]:
+        """Return a decorator that registers a member under a name; the member keeps its own type."""
 
-        def add(member: T) -> T:
+        def add(member: Member) -> Member:
             if name in self._members:
                 raise InternalError(f'two members of "{self.family}" are called "{name}"')
-            self._members[name] = member
+            self._members[name] = cast("T", member)
             return member
 
         return add

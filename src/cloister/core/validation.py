@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from fractions import Fraction
 from numbers import Integral
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -107,6 +110,33 @@ def check_bounds(value: object, *, name: str = "bounds") -> tuple[Fraction, Frac
             fix=f"write the smaller number first: {name}=({float(min(low, high)):g}, {float(max(low, high)):g}).",
         )
     return low, high
+
+
+_Class = TypeVar("_Class")
+
+
+def refuse_unknown_options(cls: type[_Class]) -> type[_Class]:
+    """Let the public methods of a class that have a price refuse a misspelled option in words, as a class decorator."""
+    for name, method in list(vars(cls).items()):
+        if not name.startswith("_") and inspect.isfunction(method) and "epsilon" in (method.__kwdefaults__ or {}):
+            setattr(cls, name, _checked(method))
+    return cls
+
+
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    known = [name for name in inspect.signature(method).parameters if name != "self"]
+    priced = [*known[known.index("epsilon") :], *known[: known.index("epsilon")]]
+
+    @functools.wraps(method)
+    def call(*arguments: Any, **options: Any) -> Any:
+        unknown = next((name for name in options if name not in known), None)
+        if unknown is not None:
+            raise ParameterTypeError(
+                f'There is no option "{unknown}" here.{did_you_mean(unknown, known)}', fix=f"use {', '.join(priced)}."
+            )
+        return method(*arguments, **options)
+
+    return call
 
 
 def check_choice(value: object, *, name: str, allowed: Collection[str]) -> str:

@@ -30,6 +30,7 @@ def whole_steps(values: Floats, *, lows: Floats, highs: Floats, bits: int) -> Fl
     scaled = np.clip(values, lows, highs)
     scaled -= middle
     scaled /= half
+    # Subtracting and dividing round: a value at a bound may have left the range by a hair.
     np.clip(scaled, -1.0, 1.0, out=scaled)
     scaled *= 2.0**bits
     return np.nan_to_num(np.rint(scaled, out=scaled), copy=False, nan=0.0)
@@ -37,6 +38,7 @@ def whole_steps(values: Floats, *, lows: Floats, highs: Floats, bits: int) -> Fl
 
 def limit_norms(steps: Floats, *, most: int) -> Floats:
     """Return whole rows shrunk, towards zero, to a Euclidean norm of at most ``most`` steps."""
+    # Squares of whole numbers add up exactly below 2**53, whatever the order.
     if float(np.abs(steps).max(initial=0.0)) ** 2 * steps.shape[1] >= _EXACT:
         raise InternalError("the grid is too fine for exact norms.")
     squared = (steps * steps).sum(axis=1)
@@ -44,6 +46,7 @@ def limit_norms(steps: Floats, *, most: int) -> Floats:
     if not long.any():
         return steps
     limited = steps.copy()
+    # A hair less than the ratio, and towards zero: no rounding can leave a row longer than allowed.
     limited[long] = np.trunc(steps[long] * (most / np.sqrt(squared[long]) * (1 - 2.0**-50))[:, None])
     return limited
 
@@ -57,6 +60,7 @@ def exact_product(left: Floats, right: Floats, weights: NDArray[np.int64], *, mo
         weights: how often each row occurs.
         most: a public bound of the product of one entry of each.
     """
+    # Below this no sum of weights can pass 64 bits.
     if int(weights.max(initial=0)) * len(weights) >= _WIDE:
         return _narrow(_one_by_one(left, right, weights))
     if int(weights.sum()) * most < _EXACT:
@@ -68,6 +72,7 @@ def exact_product(left: Floats, right: Floats, weights: NDArray[np.int64], *, mo
     start = 0
     for end in ends:
         part = slice(start, end)
+        # A single row may occur so often that it passes the bound alone.
         if int(weights[part].sum()) * most >= _EXACT:
             total += _one_by_one(left[part], right[part], weights[part])
         else:

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA384
 
-from cloister.crypto.recipe import random_bytes
+from cloister.crypto.encryption import random_bytes
 from cloister.errors import CryptoError
 
 __all__ = ["BlindPublicKey", "BlindSigningKey", "Blinded"]
@@ -80,6 +80,7 @@ class BlindPublicKey:
     def blind_with(self, prepared: bytes, *, salt: bytes, factor: int) -> Blinded:
         """Return the request for a prepared message with given randomness: for comparisons only."""
         encoded = int.from_bytes(_encode(prepared, bits=self.modulus.bit_length() - 1, salt=salt), "big")
+        # Whoever finds a common factor has factored the key; it also has no inverse.
         if math.gcd(encoded, self.modulus) != 1 or math.gcd(factor, self.modulus) != 1:
             raise CryptoError("This is no key for signatures.", fix="tell the people who published it.")
         hidden = encoded * pow(factor, self.exponent, self.modulus) % self.modulus
@@ -171,6 +172,8 @@ class BlindSigningKey:
         factor = _below(self.public)
         masked = hidden * pow(factor, exponent, modulus) % modulus
         signed = self._power(masked) * pow(factor, -1, modulus) % modulus
+        # A fault in one of the two powers would show the primes to whoever gets the signature (Boneh, DeMillo and
+        # Lipton 1997).
         if pow(signed, exponent, modulus) != hidden:
             raise CryptoError("The signature came out wrong.", fix="try again; if it stays, check the machine.")
         return signed.to_bytes(self.public.size, "big")
@@ -193,6 +196,7 @@ def _encode(message: bytes, *, bits: int, salt: bytes) -> bytes:
     digest = _hash(bytes(8) + _hash(message) + salt)
     block = bytes(size - len(salt) - _HASH_BYTES - 2) + b"\x01" + salt
     masked = int.from_bytes(block, "big") ^ int.from_bytes(_mask(digest, len(block)), "big")
+    # The encoded message has to stay below the modulus.
     masked &= (1 << (8 * len(block) - (8 * size - bits))) - 1
     return masked.to_bytes(len(block), "big") + digest + b"\xbc"
 

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cloister.core import markers
+from cloister.core.atomic_files import write_text
 from cloister.core.digests import canonical, digest_of
-from cloister.core.files import write_text
 from cloister.core.guarantees import Guarantee, guarantee_from_dict
-from cloister.core.provenance import Provenance
+from cloister.core.provenance import ANONYMIZED, CERTIFIED_KINDS, SYNTHETIC, Provenance
 from cloister.core.validation import check_choice
-from cloister.crypto.release_kinds import ANONYMIZED, CERTIFIED_KINDS, SYNTHETIC
 from cloister.crypto.signatures import SigningKey, check_signature, own_signer, signer_name
 from cloister.errors import CloisterError, DataError
 
@@ -50,7 +50,7 @@ COVERED = ("document", "guarantee", "files", "provenance", "nonce")
 ENDING = ".certificate.json"
 _SIGNED = "cloister.certificate/2"
 _PREFIX = b"cloister certificate\x00"
-_OF_HUB = {"cloister.release/1": ANONYMIZED, "cloister.synthetic_table/1": SYNTHETIC}
+_OF_HUB = {markers.RELEASE: ANONYMIZED, markers.SYNTHETIC_TABLE: SYNTHETIC}
 _PARTS = {"schema", "kind", "promise", "guarantee", "recipe", "files", "made", "signer", "signature"}
 _LARGEST = 16 * 2**20
 _BLOCK = 2**20
@@ -171,12 +171,13 @@ def find_certificate(path: str | Path) -> Certificate | None:
     place = Path(path)
     beside = certificate_path(place)
     if beside.is_file():
-        found = _signed(_read(beside))
+        found = _load_signed(_read(beside))
         found.check(place)
         return found
     of_hub = place.with_name(NAME)
     document = _read(of_hub) if of_hub.is_file() else {}
-    named = [item.get("name") for item in _listed(document.get("result"), "files")]
+    # A hub's certificate in the same folder may be about other files.
+    named = [item.get("name") for item in _list_items(document.get("result"), "files")]
     if place.name not in named:
         return None
     found = _of_hub(document)
@@ -190,7 +191,7 @@ def certificate_from_dict(document: Mapping[str, Any]) -> Certificate:
     Raises:
         DataError: if it is none, or was changed.
     """
-    return _of_hub(document) if document.get("schema") == SCHEMA else _signed(document)
+    return _of_hub(document) if document.get("schema") == SCHEMA else _load_signed(document)
 
 
 def result_digest(covered: Mapping[str, Any]) -> str:
@@ -212,14 +213,14 @@ def check_certificate(certificate: Mapping[str, Any], files: Mapping[str, bytes]
     """
     try:
         if certificate["schema"] != SCHEMA:
-            raise _damaged()
+            raise _damage_error()
         digest = result_digest(certificate["result"])
         named = {str(item["name"]): str(item["sha256"]) for item in certificate["result"]["files"]}
         stated = str(certificate["digest"])
     except (KeyError, TypeError, ValueError):
-        raise _damaged() from None
+        raise _damage_error() from None
     if not hmac.compare_digest(digest, stated):
-        raise _damaged()
+        raise _damage_error()
     for name, content in (files or {}).items():
         if named.get(name) != hashlib.sha256(content).hexdigest():
             raise DataError(
@@ -228,11 +229,12 @@ def check_certificate(certificate: Mapping[str, Any], files: Mapping[str, bytes]
     return digest
 
 
-def _signed(document: Mapping[str, Any]) -> Certificate:
+def _load_signed(document: Mapping[str, Any]) -> Certificate:
     """Return the certificate of a file, whose signature is checked."""
     try:
+        # A part that is not signed could say anything, so that there must be no other parts.
         if document.keys() != _PARTS or document["schema"] != _SIGNED or document["kind"] not in CERTIFIED_KINDS:
-            raise _changed()
+            raise _change_error()
         body = {name: value for name, value in document.items() if name != "signature"}
         check_signature(str(document["signature"]), _message(body), signer=str(document["signer"]))
         return Certificate(
@@ -243,7 +245,7 @@ def _signed(document: Mapping[str, Any]) -> Certificate:
             signer=document["signer"],
         )
     except (CloisterError, KeyError, TypeError, ValueError):
-        raise _changed() from None
+        raise _change_error() from None
 
 
 def _of_hub(document: Mapping[str, Any]) -> Certificate:
@@ -260,10 +262,11 @@ def _of_hub(document: Mapping[str, Any]) -> Certificate:
             digest=digest,
         )
     except (CloisterError, KeyError, TypeError, ValueError):
-        raise _damaged() from None
+        raise _damage_error() from None
 
 
 def _message(body: Mapping[str, Any]) -> bytes:
+    # The prefix keeps a signature of something else from being one of a certificate.
     return _PREFIX + canonical(body).encode("utf-8", "surrogatepass")
 
 
@@ -286,23 +289,23 @@ def _read(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             found = json.loads(file.read(_LARGEST))
     except (OSError, ValueError, RecursionError):
-        raise _changed() from None
+        raise _change_error() from None
     if not isinstance(found, dict):
-        raise _changed()
+        raise _change_error()
     return found
 
 
-def _listed(value: Any, name: str) -> list[dict[str, Any]]:  # from outside, hence anything
+def _list_items(value: Any, name: str) -> list[dict[str, Any]]:  # from outside, hence anything
     items = value.get(name) if isinstance(value, dict) else None
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def _changed() -> DataError:
+def _change_error() -> DataError:
     return DataError(
         "What lies beside the file as its certificate is not one, or was changed.",
         fix="make the file and its certificate again; or delete the certificate, and say yourself what the file is.",
     )
 
 
-def _damaged() -> DataError:
+def _damage_error() -> DataError:
     return DataError("This is no certificate of a release, or it was changed.", fix="get it from the hub again.")

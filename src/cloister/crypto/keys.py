@@ -16,9 +16,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cloister.crypto.key_files import KeyFileExistsError, create_private, read_private, replace_private
-from cloister.crypto.recipe import KEY_BYTES, OVERHEAD, decrypt, encrypt, joined, random_bytes
-from cloister.crypto.secret import Secret
+from cloister.crypto.encryption import KEY_BYTES, OVERHEAD, SecretKey, decrypt, encrypt, join_parts, random_bytes
+from cloister.crypto.private_files import KeyFileExistsError, create_private, read_private, replace_private
 from cloister.errors import CryptoError, DecryptionError
 
 __all__ = ["DataKey", "MasterKey", "wrapping_version"]
@@ -31,7 +30,7 @@ _ENTRY = re.compile(r"([1-9][0-9]{0,8}):([A-Za-z0-9+/]{43}=)")
 _HEADING = "# The master key of cloister: one line per version. Who has it can read everything that is stored.\n"
 
 
-class DataKey(Secret):
+class DataKey(SecretKey):
     """The 256-bit key of one object: seals its file and its payloads."""
 
     __slots__ = ("_secret",)
@@ -51,7 +50,7 @@ class DataKey(Secret):
         return self._secret
 
 
-class MasterKey(Secret):
+class MasterKey(SecretKey):
     """The 256-bit key that wraps data keys, in one or several versions; the newest one wraps."""
 
     __slots__ = ("_versions",)
@@ -77,6 +76,7 @@ class MasterKey(Secret):
         lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
         entries = [_ENTRY.fullmatch(entry) for entry in re.split(r"[,\s]+", "\n".join(lines)) if entry]
         parsed = [(int(entry[1]), base64.b64decode(entry[2])) for entry in entries if entry]
+        # This refuses entries that were not understood, and versions that occur twice.
         if not parsed or len(dict(parsed)) != len(entries):
             raise CryptoError(
                 "This is no master key.", fix="give the whole text of a key file: one line version:base64 per version."
@@ -117,6 +117,7 @@ class MasterKey(Secret):
         if create and not place.exists():
             with contextlib.suppress(OSError):
                 place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Of two processes that make the file at the same time, one reads what the other wrote.
             with contextlib.suppress(KeyFileExistsError):
                 return cls.create(place)
         return cls.from_text(read_private(place))
@@ -136,7 +137,7 @@ class MasterKey(Secret):
         entries = self._versions.items()
         return "".join(f"{number}:{base64.b64encode(secret).decode()}\n" for number, secret in entries)
 
-    def rotated(self) -> MasterKey:
+    def rotate(self) -> MasterKey:
         """Return the key with a new version, which wraps from now on; the older ones still unwrap."""
         return MasterKey(self._versions | {self.newest + 1: random_bytes(KEY_BYTES)})
 
@@ -163,7 +164,7 @@ class MasterKey(Secret):
     def wrap(self, key: DataKey, *, purpose: str, object_id: str) -> bytes:
         """Return a data key under the newest version of this key, bound to what it is for."""
         head = _FORMAT + self.newest.to_bytes(_VERSION_BYTES, "big")
-        bound = joined(head, purpose.encode(), object_id.encode())
+        bound = join_parts(head, purpose.encode(), object_id.encode())
         secret = self._versions[self.newest]
         return head + encrypt(secret, key.reveal(), purpose=_PURPOSE, associated=bound)
 
@@ -177,7 +178,7 @@ class MasterKey(Secret):
         if secret is None:
             raise DecryptionError
         head = wrapped[: len(_FORMAT) + _VERSION_BYTES]
-        bound = joined(head, purpose.encode(), object_id.encode())
+        bound = join_parts(head, purpose.encode(), object_id.encode())
         return DataKey(decrypt(secret, wrapped[len(head) :], purpose=_PURPOSE, associated=bound))
 
     def rewrap(self, wrapped: bytes, *, purpose: str, object_id: str) -> bytes:

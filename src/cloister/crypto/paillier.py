@@ -6,28 +6,104 @@ Without the key ciphertexts tell nothing (decisional composite residuosity), and
 
 Not promised: integrity. Whoever sees a ciphertext can change what is in it, which is what the scheme is for; sign
 messages where that matters. The key holder can also recover the randomness of a ciphertext, so that one that was made
-from the ciphertexts of others has to be given new randomness (`PaillierPublicKey.renewed`) before the key holder sees
+from the ciphertexts of others has to be given new randomness (`PaillierPublicKey.renew`) before the key holder sees
 it. Python integers, and gmpy2, take a time that depends on their values: keep clocks away from the key holder.
 
 Powers are computed by gmpy2 where it is installed (``pip install "cloister[crypto]"``), several times faster, and by
 Python itself otherwise; both give the same numbers. The primes of a key come from the `cryptography` package.
+
+`Packing` puts several signed numbers into one: what is added in one is added in each of them. Each number gets a slot
+of its own bits, and a packed number is the sum of all of them, each times the power of two at which its slot begins.
+Sums and multiples of packed numbers are packed sums and multiples, as long as every number stays within the bound of
+its slot.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from cloister.core import validation
 from cloister.core.random import RandomSource, random_source
-from cloister.crypto.secret import Secret
+from cloister.crypto.encryption import SecretKey
 from cloister.errors import CryptoError, ParameterError
 
-__all__ = ["DEFAULT_KEY_BITS", "LEAST_KEY_BITS", "PaillierPrivateKey", "PaillierPublicKey"]
+__all__ = ["DEFAULT_KEY_BITS", "LEAST_KEY_BITS", "Packing", "PaillierPrivateKey", "PaillierPublicKey"]
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How wide a slot is, and how many there are in one number.
+
+    >>> packing = Packing.for_numbers(largest=200, bits=32)
+    >>> packed = packing.pack([5, -7, 100, 1, 2])
+    >>> len(packed), packing.unpack([2 * packed[0], 0], count=5)
+    (2, [10, -14, 200, 0, 0])
+    """
+
+    slot_bits: int
+    slots: int
+
+    @classmethod
+    def for_numbers(cls, *, largest: int, bits: int) -> Self:
+        """Return the packing for numbers, sums included, of at most ``largest`` in magnitude and a modulus of ``bits``.
+
+        Packed numbers stay below a quarter of the modulus.
+
+        Raises:
+            ParameterError: if not even one fits.
+        """
+        slot_bits = largest.bit_length() + 1
+        slots = (bits - 2) // slot_bits
+        if slots < 1:
+            raise ParameterError(
+                f"Numbers of {slot_bits} bits do not fit into a key of {bits} bits.",
+                fix="use a longer key, fewer fraction bits, or fewer rows.",
+            )
+        return cls(slot_bits, slots)
+
+    def numbers(self, count: int) -> int:
+        """Return how many packed numbers hold so many numbers."""
+        return -(-count // self.slots)
+
+    def batches(self, count: int) -> list[range]:
+        """Return the places of the numbers in each packed number."""
+        return [range(start, min(start + self.slots, count)) for start in range(0, count, self.slots)]
+
+    def pack(self, numbers: Sequence[int]) -> list[int]:
+        """Return numbers packed."""
+        return [self._pack([numbers[place] for place in batch]) for batch in self.batches(len(numbers))]
+
+    def unpack(self, packed: Sequence[int], *, count: int) -> list[int]:
+        """Return the numbers in packed ones."""
+        batches = self.batches(count)
+        pairs = zip(packed, batches, strict=True)
+        return list(itertools.chain.from_iterable(self._unpack(number, len(batch)) for number, batch in pairs))
+
+    def _pack(self, numbers: Sequence[int]) -> int:
+        total = 0
+        for number in reversed(numbers):
+            # A negative number borrows from the slot above, which unpacking gives back.
+            total = (total << self.slot_bits) + number
+        return total
+
+    def _unpack(self, packed: int, count: int) -> list[int]:
+        found, whole = [], 1 << self.slot_bits
+        for _ in range(count):
+            digit = packed % whole
+            if 2 * digit >= whole:
+                digit -= whole
+            found.append(digit)
+            # Taking off the signed digit returns what it borrowed.
+            packed = (packed - digit) >> self.slot_bits
+        return found
+
 
 DEFAULT_KEY_BITS = 3072
 """As strong as a symmetric key of 128 bits."""
@@ -96,7 +172,7 @@ class PaillierPublicKey:
         power = power_function()
         return (1 + number % self.modulus * self.modulus) * power(factor, self.modulus, self._square) % self._square
 
-    def renewed(self, ciphertext: int, source: RandomSource | None = None) -> int:
+    def renew(self, ciphertext: int, source: RandomSource | None = None) -> int:
         """Return a ciphertext of the same number with new randomness, from which the old one cannot be told."""
         return self.add(ciphertext, self.encrypt(0, source))
 
@@ -105,6 +181,7 @@ class PaillierPublicKey:
         drawn, size = random_source(source), (self.bits + 7) // 8
         while True:
             factor = int.from_bytes(drawn.random_bytes(size), "big") >> (8 * size - self.bits)
+            # Draws outside are refused: a remainder would favor small factors.
             if 0 < factor < self.modulus and math.gcd(factor, self.modulus) == 1:
                 return factor
 
@@ -120,6 +197,7 @@ class PaillierPublicKey:
     def multiply(self, ciphertext: int, factor: int) -> int:
         """Return a ciphertext of a whole number of times what is encrypted; it is not renewed."""
         if factor < 0:
+            # The inverse of a ciphertext is one of the negative number.
             return self.multiply(pow(ciphertext, -1, self._square), -factor)
         return power_function()(ciphertext, factor, self._square)
 
@@ -148,17 +226,19 @@ class PaillierPublicKey:
         Raises:
             CryptoError: if it is out of range or shares a factor with the modulus.
         """
+        # A factor shared with the modulus is one of the primes: no honest sender has it.
         if not 0 < ciphertext < self._square or math.gcd(ciphertext, self.modulus) != 1:
             raise CryptoError("This is no ciphertext of this key.", fix=_ASK_AGAIN)
 
 
-class PaillierPrivateKey(Secret):
+class PaillierPrivateKey(SecretKey):
     """Reads what is encrypted with its public key."""
 
     __slots__ = ("_first", "_inverse", "_second", "public")
 
     def __init__(self, first: int, second: int, *, insecure_for_tests: bool = False) -> None:
         modulus = first * second
+        # Where this holds, n-th powers are undone by the secret exponent, so that every number can be read.
         if first == second or math.gcd(modulus, (first - 1) * (second - 1)) != 1:
             raise CryptoError(
                 "These are no primes for a key: they must be different and of one length.",
@@ -196,6 +276,7 @@ class PaillierPrivateKey(Secret):
         """
         self.public.check(ciphertext)
         first, second = self._first.decrypt(ciphertext), self._second.decrypt(ciphertext)
+        # The Chinese remainder theorem: modulo each prime alone the powers are several times faster.
         number = second + self._second.prime * ((first - second) * self._inverse % self._first.prime)
         return number - self.public.modulus if 2 * number > self.public.modulus else number
 

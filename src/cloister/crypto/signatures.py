@@ -16,9 +16,8 @@ from pathlib import Path
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from cloister.crypto.key_files import KeyFileExistsError, create_private, read_private
-from cloister.crypto.recipe import random_bytes
-from cloister.crypto.secret import Secret
+from cloister.crypto.encryption import SecretKey, random_bytes
+from cloister.crypto.private_files import KeyFileExistsError, create_private, read_private
 from cloister.errors import CryptoError
 
 __all__ = ["KEY_VARIABLE", "SigningKey", "check_signature", "own_signer", "signer_name", "signing_key_path"]
@@ -30,7 +29,7 @@ _HEADING = "# A signing key of cloister. Who has it can sign certificates in you
 _SIGNERS = "signers"
 
 
-class SigningKey(Secret):
+class SigningKey(SecretKey):
     """A key that signs.
 
     >>> key = SigningKey.generate()
@@ -57,7 +56,7 @@ class SigningKey(Secret):
             CryptoError: if it is anything else; the text is not quoted.
         """
         lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-        secret = _decoded(lines[0].removeprefix(_SECRET)) if len(lines) == 1 and lines[0].startswith(_SECRET) else b""
+        secret = _decode(lines[0].removeprefix(_SECRET)) if len(lines) == 1 and lines[0].startswith(_SECRET) else b""
         if len(secret) != _KEY_BYTES:
             raise CryptoError("This is no signing key.", fix="give the file as cloister wrote it, or another name.")
         return cls(secret)
@@ -73,6 +72,7 @@ class SigningKey(Secret):
         if create and not place.exists():
             with contextlib.suppress(OSError):
                 place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Another process may make a key in this moment: then that one counts, and this one is thrown away.
             key = cls.generate()
             with contextlib.suppress(KeyFileExistsError):
                 create_private(place, _HEADING + key.to_text())
@@ -100,9 +100,9 @@ def check_signature(signature: str, message: bytes, *, signer: str) -> None:
     Raises:
         CryptoError: if it was not, or if these are no key and signature.
     """
-    public = _decoded(signer.removeprefix(_PUBLIC)) if signer.startswith(_PUBLIC) else b""
+    public = _decode(signer.removeprefix(_PUBLIC)) if signer.startswith(_PUBLIC) else b""
     try:
-        Ed25519PublicKey.from_public_bytes(public).verify(_decoded(signature), message)
+        Ed25519PublicKey.from_public_bytes(public).verify(_decode(signature), message)
     except (InvalidSignature, ValueError):
         raise CryptoError("The signature is not right.", fix="get what was signed again.") from None
 
@@ -134,7 +134,7 @@ def signer_name(signer: str) -> str | None:
     return next((name.strip() for key, _, name in pairs if key == signer and name.strip()), None)
 
 
-def _decoded(text: str) -> bytes:
+def _decode(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -18,16 +18,16 @@ from sqlglot import exp
 
 from cloister.core import exact
 from cloister.data.engines.base import as_date, as_timestamp, literal
-from cloister.data.profile import StorageType
+from cloister.data.values import StorageType
 from cloister.errors import ParameterError, ParameterTypeError, a_or_an
 
-__all__ = ["Bins", "Interval"]
+__all__ = ["BinInterval", "ColumnBins"]
 
 _INT64 = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class BinInterval:
     """The values from ``low`` up to, not including, ``high``."""
 
     low: Any
@@ -35,24 +35,24 @@ class Interval:
 
     def __str__(self) -> str:
         closing = "]" if self.high == math.inf else ")"
-        return f"[{_shown(self.low)}, {_shown(self.high)}{closing}"
+        return f"[{_format_edge(self.low)}, {_format_edge(self.high)}{closing}"
 
 
-def _shown(edge: Any) -> str:
+def _format_edge(edge: Any) -> str:
     """Return an edge as a person would write it."""
     return f"{edge:.10g}" if isinstance(edge, float) else str(edge)
 
 
 @dataclass(frozen=True, slots=True)
-class Bins:
+class ColumnBins:
     """The bins of one column: its edges as the engine compares them, and the intervals as people read them."""
 
     edges: tuple[Any, ...]
-    intervals: tuple[Interval, ...]
+    intervals: tuple[BinInterval, ...]
     type: StorageType
 
     @classmethod
-    def of(cls, column: str, edges: Sequence[Any], storage: StorageType) -> Bins:
+    def of(cls, column: str, edges: Sequence[Any], storage: StorageType) -> ColumnBins:
         """Return checked bins for a column of a type.
 
         Raises:
@@ -71,12 +71,13 @@ class Bins:
                 f'The edges of the bins of "{column}" are not strictly increasing.',
                 fix="list at least two edges, the smallest first, without repeating one.",
             )
-        return cls(compared, tuple(map(Interval, given, given[1:])), storage)
+        return cls(compared, tuple(map(BinInterval, given, given[1:])), storage)
 
     def code(self, column: exp.Expression) -> exp.Expression:
         """Return SQL for the number of the bin that a value is in, NULL outside: a balanced tree of comparisons."""
         inside = self._tree(column, 0, len(self.intervals))
         tests: list[exp.Expression] = []
+        # An infinite end needs no test, and dates have no literal for one.
         if self.edges[0] != -math.inf:
             tests.append(exp.GTE(this=column.copy(), expression=literal(self.edges[0], self.type)))
         if self.edges[-1] != math.inf:
@@ -135,6 +136,7 @@ def _number_edge(column: str, edge: Any, storage: StorageType) -> int | float:
     number = exact.number(edge, name=f'each edge of the bins of "{column}"')
     if storage is StorageType.REAL:
         return float(number)
+    # A whole number is at least an edge exactly where it is at least the ceiling of it.
     whole = math.ceil(number)
     if not -_INT64 <= whole < _INT64:
         raise ParameterError(f'An edge of the bins of "{column}" is out of range.', fix="use -inf or inf instead.")

@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cloister.core import exact
+from cloister.core.construction import construct
+from cloister.core.exact import Number
 from cloister.core.validation import check_bounds, check_choice
 from cloister.data.hierarchy import Hierarchy
-from cloister.data.profile import StorageType
-from cloister.data.values import is_missing, is_single
+from cloister.data.values import StorageType, is_missing, is_single
 from cloister.errors import CloisterError, SchemaError, a_or_an
 
 Bounds: TypeAlias = "tuple[Fraction, Fraction] | tuple[date, date]"
@@ -104,6 +105,40 @@ class Column:
     guessed: frozenset[str] = frozenset()
     evidence: str = field(default="", repr=False)
 
+    def __init__(
+        self,
+        *,
+        name: str,
+        role: Role | str = Role.QUASI,
+        kind: Kind | str = Kind.NOMINAL,
+        storage: StorageType | str | None = None,
+        bounds: Sequence[Number] | Sequence[date] | Sequence[str] | None = None,
+        categories: Sequence[Category] | None = None,
+        hierarchy: Hierarchy | None = None,
+        hierarchy_file: str | Path | None = None,
+        weight: Number = 1,
+        missing: Missing | str = Missing.OWN_VALUE,
+        subject: bool = False,
+        guessed: Collection[str] = frozenset(),
+        evidence: str = "",
+    ) -> None:
+        construct(
+            self,
+            name=name,
+            role=role,
+            kind=kind,
+            storage=storage,
+            bounds=bounds,
+            categories=categories,
+            hierarchy=hierarchy,
+            hierarchy_file=hierarchy_file,
+            weight=weight,
+            missing=missing,
+            subject=subject,
+            guessed=guessed,
+            evidence=evidence,
+        )
+
     def __post_init__(self) -> None:
         with _naming(self.name):
             set_ = object.__setattr__
@@ -154,7 +189,7 @@ class Column:
             return storage in (StorageType.INTEGER, StorageType.REAL)
         return True
 
-    def confirmed(self) -> Column:
+    def confirm(self) -> Column:
         """Return the column with every guess taken for a fact."""
         return replace(self, guessed=frozenset(), evidence="")
 
@@ -223,7 +258,7 @@ def clean_categories(values: Iterable[Any]) -> tuple[Category, ...]:
         )
     found = [_clean_category(value) for value in given]
     if any(isinstance(value, str) for value in found):
-        found = [_written(value) for value in found]
+        found = [_write_value(value) for value in found]
     kinds = {bool if isinstance(value, bool) else str if isinstance(value, str) else float for value in found}
     if len(kinds) > 1:
         raise SchemaError("categories mix truth values and numbers.", fix="put the categories in quotes.")
@@ -250,7 +285,7 @@ def _clean_category(value: Any) -> Any:
     raise SchemaError("a category is not a text, a number or a truth value.", fix="list plain values.")
 
 
-def _written(value: Any) -> str:
+def _write_value(value: Any) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cloister.data.engines.base import ARROW_TYPES
-from cloister.data.profile import StorageType
+from cloister.data.values import StorageType
 from cloister.errors import ParameterError, UnknownColumnError
 
 __all__ = ["FrequencyTable", "MeasuredSums"]
@@ -100,12 +100,14 @@ class FrequencyTable:
 
     def dense(self) -> NDArray[np.int64]:
         """Return the counts of all combinations, absent ones as zero: one axis per column."""
+        # In floats, since the product may be beyond 64 bits.
         cells = int(np.prod([float(size) for size in self.shape]))
         if cells > _LARGEST_DENSE:
             raise ParameterError(
                 "These columns have too many combinations for a full array.", fix="use fewer columns or wider bins."
             )
         counts = np.zeros(self.shape, dtype=np.int64)
+        # Each combination occurs once, so that assigning is adding.
         counts[tuple(self.codes.T)] = self.weights
         return counts
 
@@ -179,6 +181,7 @@ def build(
 def _groups(codes: Codes, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the order that sorts rows by their codes, and where in it each distinct row starts."""
     if codes.shape[1] == 0:
+        # Without columns all rows are one group, and no rows are none.
         return np.arange(len(codes)), np.arange(min(len(codes), 1))
     if np.prod([float(size) for size in shape]) < 2.0**62:
         # One number for each row, digit by digit: NumPy's own function takes 64 columns at most.
@@ -188,6 +191,7 @@ def _groups(codes: Codes, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], ND
         order = np.argsort(key, kind="stable")
         changed = np.diff(key[order]) != 0
     else:
+        # lexsort sorts by its last key first, hence the columns in reverse.
         order = np.lexsort(codes.T[::-1])
         changed = (np.diff(codes[order], axis=0) != 0).any(axis=1)
     starts = np.flatnonzero(np.concatenate(([len(codes) > 0], changed)))
@@ -196,10 +200,12 @@ def _groups(codes: Codes, shape: tuple[int, ...]) -> tuple[NDArray[np.int64], ND
 
 def _add(values: NDArray[Any], order: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[Any]:
     ordered = values[order]
+    # reduceat cannot add up nothing.
     return _frozen(np.add.reduceat(ordered, starts) if len(starts) else ordered[:0])
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    # Tables are shared and kept: nobody may change a count behind another's back.
     array.flags.writeable = False
     return array
 

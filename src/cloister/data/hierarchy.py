@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.validation import check_count
-from cloister.data import hierarchy_building as building, hierarchy_checks as checks, hierarchy_file as file
+from cloister.data import _hierarchy_layers as building, _hierarchy_layers as checks, text_files as file
 from cloister.data.interval_labels import IntervalIndex, first_overlap, interval_in
 from cloister.data.values import Codes, distinct_values, is_missing, is_single, text_of
 from cloister.errors import DataWarning, HierarchyError, ParameterError, did_you_mean
@@ -221,6 +221,7 @@ class Hierarchy:
         """
         names = self._decoders[self._check_level(level)]
         codes = self.encode([values] if is_single(values) else values)
+        # A missing value has no code: it picks the last entry, which is None, or the root at the top.
         result = names[np.where(codes == MISSING, len(names) - 1, self._codes[level][codes])]
         return result[0] if is_single(values) else result
 
@@ -277,6 +278,7 @@ class Hierarchy:
     @cached_property
     def _interval_leaves(self) -> IntervalIndex | None:
         named = [(place, part) for place, label in enumerate(self.leaves) if (part := interval_in(label)) is not None]
+        # Overlapping leaves would make the interval of a number depend on their order.
         if not named or first_overlap(self.leaves) is not None:
             return None
         return IntervalIndex(named)
@@ -292,6 +294,7 @@ class Hierarchy:
 
     def _node(self, label: object) -> Node:
         name = text_of(label)
+        # From the root down: a padded name stands for its highest node.
         for level in range(self.height, -1, -1):
             if name in self._places[level]:
                 return Node(level, name)
@@ -299,6 +302,7 @@ class Hierarchy:
         raise HierarchyError(f'The hierarchy has no name "{name}".{near}', fix="use a name from hierarchy.levels.")
 
     def _codes_of(self, values: Iterable[Any]) -> Codes:
+        # Numbers beside intervals are looked up all at once, without a text for each.
         if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and self._interval_leaves is not None:
             numbers = values.ravel().astype(np.float64)
             codes = self._interval_leaves.locate(numbers, otherwise=_UNCOVERED)
@@ -312,6 +316,7 @@ class Hierarchy:
         code = self._places[0].get(text_of(value))
         if code is not None:
             return code
+        # A time lies in the day that it belongs to.
         if isinstance(value, datetime | np.datetime64):
             return self._places[0].get(text_of(value)[:10], _UNCOVERED)
         if self._interval_leaves is None or isinstance(value, str | bool):

@@ -25,7 +25,7 @@ _PLAIN = re.compile(_NUMBER)
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class LabelInterval:
     """A range of numbers; an end that is None has no limit."""
 
     low: Fraction | int | None
@@ -44,7 +44,7 @@ class Interval:
         """Return whether only one number lies inside."""
         return self.low is not None and self.low == self.high
 
-    def overlaps(self, other: Interval) -> bool:
+    def overlaps(self, other: LabelInterval) -> bool:
         """Return whether both share more than an end, or one is a number inside the other."""
         for point, whole in ((self, other), (other, self)):
             if point.is_point and point.low is not None:
@@ -69,29 +69,29 @@ def _number(text: str) -> Fraction | int:
     return int(text) if text.isdigit() else Fraction(text)
 
 
-def interval_in(label: str) -> Interval | None:
+def interval_in(label: str) -> LabelInterval | None:
     """Return the interval that a label names, or None for any other name (also for reversed ends)."""
     if match := _BRACKETS.fullmatch(label):
         left, low, high, right = match.groups()
-        return _ordered(Interval(_number(low), _number(high), left == "[", right == "]"))
+        return _drop_reversed(LabelInterval(_number(low), _number(high), left == "[", right == "]"))
     if match := _DASH.fullmatch(label):
-        return _ordered(Interval(_number(match[1]), _number(match[2]), high_closed=True))
+        return _drop_reversed(LabelInterval(_number(match[1]), _number(match[2]), high_closed=True))
     if match := _ONE_SIDED.fullmatch(label):
         return _one_sided(match[1] or ">=", _number(match[2] or match[3]))
     return None
 
 
-def _ordered(interval: Interval) -> Interval | None:
+def _drop_reversed(interval: LabelInterval) -> LabelInterval | None:
     return (
         interval if interval.low is not None and interval.high is not None and interval.low <= interval.high else None
     )
 
 
-def _one_sided(sign: str, end: Fraction | int) -> Interval:
+def _one_sided(sign: str, end: Fraction | int) -> LabelInterval:
     closed = sign in ("<=", ">=", "\u2264", "\u2265")
     if sign in ("<", "<=", "\u2264"):
-        return Interval(None, end, high_closed=closed)
-    return Interval(end, None, low_closed=closed)
+        return LabelInterval(None, end, high_closed=closed)
+    return LabelInterval(end, None, low_closed=closed)
 
 
 def first_overlap(labels: Iterable[str]) -> tuple[str, str] | None:
@@ -99,21 +99,22 @@ def first_overlap(labels: Iterable[str]) -> tuple[str, str] | None:
     named = [(label, part) for label in labels if (part := _interval_or_point(label)) is not None]
     lowest = min((part.low for _, part in named if part.low is not None), default=Fraction(0)) - 1
     named.sort(key=lambda item: (lowest if item[1].low is None else item[1].low, not item[1].is_point))
+    # In the order of their lower ends two overlap only if two neighbors do.
     for (label, part), (next_label, next_part) in itertools.pairwise(named):
         if part.overlaps(next_part):
             return label, next_label
     return None
 
 
-def _interval_or_point(label: str) -> Interval | None:
+def _interval_or_point(label: str) -> LabelInterval | None:
     value = number_in(label)
-    return interval_in(label) if value is None else Interval(value, value, high_closed=True)
+    return interval_in(label) if value is None else LabelInterval(value, value, high_closed=True)
 
 
 class IntervalIndex:
     """Finds the interval of many numbers at once, among intervals that do not overlap."""
 
-    def __init__(self, intervals: Iterable[tuple[int, Interval]]) -> None:
+    def __init__(self, intervals: Iterable[tuple[int, LabelInterval]]) -> None:
         ordered = sorted(intervals, key=lambda item: (item[1].low is not None, item[1].low or 0))
         parts = [part for _, part in ordered]
         self._codes = np.array([code for code, _ in ordered], dtype=np.int64)
@@ -126,6 +127,7 @@ class IntervalIndex:
         """Return the code of the interval around each number, or ``otherwise``."""
         after = np.searchsorted(self._low, values, side="right") - 1
         result = np.full(values.shape, otherwise, dtype=np.int64)
+        # A number at a shared end lies in two intervals: the upper one is written last, and wins.
         for place in (np.maximum(after - 1, 0), np.maximum(after, 0)):
             inside = self._inside(place, values)
             result[inside] = self._codes[place[inside]]

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from cloister.core import exact, validation
 from cloister.data.engines.base import SQL_TYPES, literal
-from cloister.data.profile import StorageType
+from cloister.data.values import StorageType
 from cloister.errors import MissingBoundsError, ParameterError, ParameterTypeError
 
 __all__ = ["CountPresent", "Measure", "Sum", "SumOfSquares"]
@@ -28,6 +28,7 @@ __all__ = ["CountPresent", "Measure", "Sum", "SumOfSquares"]
 _INT64 = 2**63
 _ROW_BITS = 33
 """Sums are planned for up to 2**33 rows."""
+# So much may each of 2**33 rows add before a decimal of 38 digits overflows.
 _LARGEST_EXACT = 10**38 >> _ROW_BITS
 _DOUBLE_EXACT = 2**53
 
@@ -50,6 +51,7 @@ class Sum:
         object.__setattr__(self, "column", column)
         object.__setattr__(self, "bounds", checked)
         object.__setattr__(self, "granularity", _power_of_two(granularity))
+        # Steps have to be whole in doubles, or rounding would depend on the engine.
         if checked is not None and max(map(abs, checked)) > _DOUBLE_EXACT * min(self.granularity, Fraction(1)):
             raise self._too_fine()
 
@@ -62,6 +64,7 @@ class Sum:
         """Return the smallest and the largest number that one row may add."""
         low, high = self.step_bounds(storage)
         if self.power == 1:
+            # A row without a value adds nothing, so that zero is always among the steps.
             return min(low, 0), max(high, 0)
         return 0, max(low * low, high * high)
 
@@ -90,6 +93,7 @@ class Sum:
         if self.power == 1:
             return step
         if self.is_wide(storage):
+            # 19 digits hold every step, and the product of two fits into 38.
             step = exp.cast(step, "DECIMAL(19, 0)")
         return exp.Mul(this=step, expression=step.copy())
 
@@ -98,9 +102,9 @@ class Sum:
         if self.bounds is None:
             return -_INT64, _INT64 - 1
         low, high = self.bounds
-        return self._rounded(low, storage), self._rounded(high, storage)
+        return self._round_bound(low, storage), self._round_bound(high, storage)
 
-    def _rounded(self, bound: Fraction, storage: StorageType) -> int:
+    def _round_bound(self, bound: Fraction, storage: StorageType) -> int:
         """Round a bound half up, exactly as the engine rounds the values next to it."""
         if storage is StorageType.INTEGER and self.granularity <= 1:
             return math.floor(bound / self.granularity + Fraction(1, 2))
@@ -196,6 +200,7 @@ def _clamp_integer(
 ) -> exp.Expression:
     """Clamp by comparisons, so that NULL stays NULL."""
     first, last = (literal(step, StorageType.INTEGER) for step in steps)
+    # Compared as whole numbers: large ones would be rounded on the way to doubles.
     below = exp.LT(this=value.copy(), expression=literal(math.ceil(bounds[0]), StorageType.INTEGER))
     above = exp.GT(this=value.copy(), expression=literal(math.floor(bounds[1]), StorageType.INTEGER))
     return exp.Case().when(below, first).when(above, last).else_(inside)

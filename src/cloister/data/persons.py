@@ -1,4 +1,4 @@
-"""Keeping a person to a number of rows by dropping the others, inside the engine.
+"""Limits of rows per person: keeping a person to a number of rows by dropping the others, inside the engine.
 
 The rows that stay are a function of the person's own rows: they are ordered by what is asked for and then by every
 value that is looked at, so that rows which still tie are the same to whoever looks, and one may stand for the other.
@@ -13,8 +13,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from cloister.data.engines.base import ARROW_TYPES, ROWS, literal, value
-from cloister.data.profile import StorageType
 from cloister.data.table import Table
+from cloister.data.values import StorageType
 from cloister.errors import UnknownColumnError
 
 __all__ = ["digest", "first_rows", "rows_of_persons"]
@@ -65,6 +65,7 @@ def rows_of_persons(table: Table, *, unit: str, columns: Sequence[str], limit: i
     person = value(engine, engine.names.index(unit))
     places = [engine.names.index(name) for name in columns]
     looked_at = [value(engine, place) for place in places]
+    # By a digest first, so that neither small nor early values are favored; the values decide between equal digests.
     order = [digest([person, *looked_at]), *looked_at]
     source, kept = first_rows(engine.source(), person=person, order=order, limit=limit)
     named = [exp.alias_(item.copy(), name, quoted=True) for item, name in zip(looked_at, columns, strict=True)]

@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from cloister.data import schema_file as file
+from cloister.data._inference import infer_schema
 from cloister.data.columns import BOUNDED, Bounds, Category, Column, Kind, Role
 from cloister.data.hierarchy import Hierarchy
-from cloister.data.inference import infer_schema
-from cloister.data.profile import ColumnProfile, StorageType
 from cloister.data.schema_check import SchemaReport, check_schema
+from cloister.data.values import ColumnProfile, StorageType
 from cloister.errors import (
     DataWarning,
     MissingBoundsError,
@@ -103,7 +103,7 @@ class Schema(Mapping[str, Column]):
         Raises:
             ParameterTypeError: if it is not an open table.
         """
-        profiles = _opened(table).profiles()
+        profiles = _check_open(table).profiles()
         if profiles and not profiles[0].rows:
             warnings.warn(
                 "The table has no rows, so only the names of its columns are known.", DataWarning, stacklevel=2
@@ -186,7 +186,7 @@ class Schema(Mapping[str, Column]):
 
     def check(self, table: Profiled | None = None) -> SchemaReport:
         """Explain what is missing for a private release, and compare with a table's frequent values if one is given."""
-        return check_schema(self._columns, None if table is None else _opened(table).profiles())
+        return check_schema(self._columns, None if table is None else _check_open(table).profiles())
 
     # Changing --------------------------------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class Schema(Mapping[str, Column]):
         for name in names:
             self[name]
         return Schema(
-            column.confirmed() if not names or name in names else column for name, column in self._columns.items()
+            column.confirm() if not names or name in names else column for name, column in self._columns.items()
         )
 
     def _with(self, name: str, **facts: Any) -> Schema:
@@ -288,7 +288,7 @@ class Schema(Mapping[str, Column]):
         return f"Schema({', '.join(described)})"
 
 
-def _opened(table: Profiled) -> Profiled:
+def _check_open(table: Profiled) -> Profiled:
     if not hasattr(table, "profiles"):
         raise ParameterTypeError(
             f"This is not an open table but of type {type(table).__name__}.",

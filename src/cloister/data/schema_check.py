@@ -9,10 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from cloister.core import exact
+from cloister.data._identifiers import find_identifier
 from cloister.data.columns import FROM_DATA, Column, Kind, Missing, Role, clean_moment
-from cloister.data.identifiers import find_identifier
-from cloister.data.profile import ColumnProfile, StorageType
-from cloister.data.values import text_of
+from cloister.data.values import ColumnProfile, StorageType, text_of
 from cloister.errors import CloisterError, did_you_mean
 
 _DOMAIN_LINES = {"bounds": 'write "bounds: [lowest, highest]"', "categories": 'write "categories: [first, second]"'}
@@ -27,7 +26,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SchemaFinding:
     """One thing to know about a schema, and what to do about it: in Python, or in the schema file."""
 
     severity: Severity
@@ -54,14 +53,14 @@ class Finding:
 class SchemaReport:
     """Everything found, the gravest first. It quotes names of columns, never values."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[SchemaFinding, ...]
 
     @property
     def ok(self) -> bool:
         """Return whether nothing stands in the way of a release."""
         return not any(finding.severity is Severity.ERROR for finding in self.findings)
 
-    def about(self, column: str) -> tuple[Finding, ...]:
+    def about(self, column: str) -> tuple[SchemaFinding, ...]:
         """Return the findings about one column."""
         return tuple(finding for finding in self.findings if finding.column == column)
 
@@ -81,12 +80,12 @@ def check_schema(columns: Mapping[str, Column], profiles: Iterable[ColumnProfile
     """Return what is missing for a private release, also compared with a table's profiles."""
     found = [finding for column in columns.values() for finding in _about_column(column)]
     if profiles is not None:
-        found.extend(_compared(columns, list(profiles)))
+        found.extend(_compare_with_table(columns, list(profiles)))
     order = list(Severity)
     return SchemaReport(tuple(sorted(found, key=lambda finding: order.index(finding.severity))))
 
 
-def _about_column(column: Column) -> Iterator[Finding]:
+def _about_column(column: Column) -> Iterator[SchemaFinding]:
     yield from _guesses(column)
     if column.role is Role.IDENTIFIER:
         return
@@ -94,31 +93,31 @@ def _about_column(column: Column) -> Iterator[Finding]:
     yield from _treatment(column)
 
 
-def _guesses(column: Column) -> Iterator[Finding]:
+def _guesses(column: Column) -> Iterator[SchemaFinding]:
     name = column.name
     domain = sorted(column.guessed & {"bounds", "categories"})
     other = sorted(column.guessed - {"bounds", "categories"})
     if domain:
-        yield Finding(
+        yield SchemaFinding(
             Severity.ERROR,
             name,
             f'The {" and ".join(domain)} of "{name}" were read from the data, so using them would tell about people.',
             f'replace them by what is known without looking, then schema.confirm("{name}").',
-            f"{_DOMAIN_LINES[domain[0]]} from what is known without looking, then delete {_quoted(domain)} from the "
-            '"guessed" line of the column.',
+            f"{_DOMAIN_LINES[domain[0]]} from what is known without looking, then delete {_quote_facts(domain)} from "
+            'the "guessed" line of the column.',
         )
     if other:
         because = f" ({column.evidence})" if column.evidence else ""
-        yield Finding(
+        yield SchemaFinding(
             Severity.WARNING,
             name,
             f'The {" and ".join(other)} of "{name}" are guesses{because}.',
             f'correct them, then schema.confirm("{name}").',
-            f'correct them, then delete {_quoted(other)} from the "guessed" line of the column.',
+            f'correct them, then delete {_quote_facts(other)} from the "guessed" line of the column.',
         )
     for fact, words in FROM_DATA.items():
         if fact not in column.guessed and getattr(column, fact) is not None and words in column.evidence:
-            yield Finding(
+            yield SchemaFinding(
                 Severity.WARNING,
                 name,
                 f'The {fact} of "{name}" are not marked as guessed, but the evidence names the data as their source.',
@@ -127,10 +126,10 @@ def _guesses(column: Column) -> Iterator[Finding]:
             )
 
 
-def _domain(column: Column) -> Iterator[Finding]:
+def _domain(column: Column) -> Iterator[SchemaFinding]:
     name = column.name
     if column.kind in (Kind.NUMERIC, Kind.DATETIME) and column.bounds is None and column.categories is None:
-        yield Finding(
+        yield SchemaFinding(
             Severity.WARNING,
             name,
             f'"{name}" has no bounds, so it cannot be summed, averaged or binned privately.',
@@ -138,7 +137,7 @@ def _domain(column: Column) -> Iterator[Finding]:
             f"{_DOMAIN_LINES['bounds']} from public knowledge.",
         )
     if column.kind in (Kind.NOMINAL, Kind.ORDINAL, Kind.SET) and column.categories is None and column.bounds is None:
-        yield Finding(
+        yield SchemaFinding(
             Severity.WARNING,
             name,
             f'"{name}" has no categories, so groups cannot be listed without looking at the data.',
@@ -147,10 +146,10 @@ def _domain(column: Column) -> Iterator[Finding]:
         )
 
 
-def _treatment(column: Column) -> Iterator[Finding]:
+def _treatment(column: Column) -> Iterator[SchemaFinding]:
     name = column.name
     if column.role is Role.INSENSITIVE:
-        yield Finding(
+        yield SchemaFinding(
             Severity.WARNING,
             name,
             f'"{name}" is called insensitive: it would be published untouched and could single people out.',
@@ -159,7 +158,7 @@ def _treatment(column: Column) -> Iterator[Finding]:
         )
     if column.role is Role.QUASI and column.hierarchy is None:
         numeric = column.kind in (Kind.NUMERIC, Kind.DATETIME) and column.bounds is not None
-        yield Finding(
+        yield SchemaFinding(
             Severity.NOTE if numeric else Severity.WARNING,
             name,
             f'"{name}" has no hierarchy, so it can only be kept, cut into ranges or suppressed.',
@@ -167,7 +166,7 @@ def _treatment(column: Column) -> Iterator[Finding]:
             'write "hierarchy: FILE", with a file such as "39;30-39;*" beside the schema, if it is to be generalized.',
         )
     if column.missing is Missing.MATCHES_ANY:
-        yield Finding(
+        yield SchemaFinding(
             Severity.WARNING,
             name,
             f'In "{name}" a missing value counts as equal to anything, which is weaker than a value of its own.',
@@ -176,11 +175,11 @@ def _treatment(column: Column) -> Iterator[Finding]:
         )
 
 
-def _compared(columns: Mapping[str, Column], profiles: list[ColumnProfile]) -> Iterator[Finding]:
+def _compare_with_table(columns: Mapping[str, Column], profiles: list[ColumnProfile]) -> Iterator[SchemaFinding]:
     present = [profile.name for profile in profiles]
     for name in columns:
         if name not in present:
-            yield Finding(
+            yield SchemaFinding(
                 Severity.ERROR,
                 name,
                 f'"{name}" is in the schema but not in the table.{did_you_mean(name, present)}',
@@ -191,7 +190,7 @@ def _compared(columns: Mapping[str, Column], profiles: list[ColumnProfile]) -> I
         if profile.name in columns:
             yield from _about_data(columns[profile.name], profile)
         else:
-            yield Finding(
+            yield SchemaFinding(
                 Severity.ERROR,
                 profile.name,
                 f'"{profile.name}" is in the table but not in the schema.{did_you_mean(profile.name, columns)}',
@@ -200,12 +199,12 @@ def _compared(columns: Mapping[str, Column], profiles: list[ColumnProfile]) -> I
             )
 
 
-def _about_data(column: Column, profile: ColumnProfile) -> Iterator[Finding]:
+def _about_data(column: Column, profile: ColumnProfile) -> Iterator[SchemaFinding]:
     name = column.name
     identifier = find_identifier(profile)
     if identifier is not None and column.role is not Role.IDENTIFIER:
         grave = identifier.by_value and column.role is not Role.SENSITIVE
-        yield Finding(
+        yield SchemaFinding(
             Severity.ERROR if grave else Severity.WARNING,
             name,
             f'"{name}" looks like an identifier ({identifier.evidence}) but is called {column.role}.',
@@ -221,15 +220,15 @@ def _about_data(column: Column, profile: ColumnProfile) -> Iterator[Finding]:
         yield _contradiction(column, profile)
         return
     if _exceeds(column, profile):
-        yield Finding(
+        yield SchemaFinding(
             Severity.WARNING,
             name,
             f'Some values of "{name}" lie outside its bounds and will be moved to the nearest bound.',
             "widen the bounds if such values are possible in general; do not fit them to this data.",
             'widen "bounds" if such values are possible in general; do not fit them to this data.',
         )
-    if not _listed(column, profile):
-        yield Finding(
+    if not _are_values_declared(column, profile):
+        yield SchemaFinding(
             Severity.WARNING,
             name,
             f'Some values of "{name}" are not among its categories.',
@@ -237,7 +236,7 @@ def _about_data(column: Column, profile: ColumnProfile) -> Iterator[Finding]:
             'add to "categories" what is possible in general, or mend the data.',
         )
     if column.hierarchy is not None and not column.hierarchy.covers(list(profile.common)):
-        yield Finding(
+        yield SchemaFinding(
             Severity.ERROR,
             name,
             f'The hierarchy of "{name}" does not cover every value.',
@@ -246,10 +245,10 @@ def _about_data(column: Column, profile: ColumnProfile) -> Iterator[Finding]:
         )
 
 
-def _contradiction(column: Column, profile: ColumnProfile) -> Finding:
+def _contradiction(column: Column, profile: ColumnProfile) -> SchemaFinding:
     right = "datetime" if profile.type in (StorageType.DATE, StorageType.TIMESTAMP) else "nominal"
     right = "numeric" if profile.type in (StorageType.INTEGER, StorageType.REAL) else right
-    return Finding(
+    return SchemaFinding(
         Severity.ERROR,
         column.name,
         f'"{column.name}" is called {column.kind}, but the table holds it as {profile.type}.',
@@ -269,13 +268,13 @@ def _loses_cells(column: Column, profile: ColumnProfile) -> bool:
     return profile.type is not stated and profile.type not in widened.get(stated, ())
 
 
-def _other_storage(column: Column, profile: ColumnProfile) -> Finding:
+def _other_storage(column: Column, profile: ColumnProfile) -> SchemaFinding:
     name, found = column.name, profile.type
     meant, line = "", ""
     if column.fits(found):
         meant = f'; if {found} is meant, schema.with_storage("{name}", "{found}")'
         line = f'; if {found} is meant, write "storage: {found}"'
-    return Finding(
+    return SchemaFinding(
         Severity.WARNING,
         name,
         f'"{name}" is stated to be stored as {column.storage}, but the table holds it as {found}: '
@@ -285,7 +284,7 @@ def _other_storage(column: Column, profile: ColumnProfile) -> Finding:
     )
 
 
-def _quoted(facts: list[str]) -> str:
+def _quote_facts(facts: list[str]) -> str:
     return " and ".join(f'"{fact}"' for fact in facts)
 
 
@@ -302,7 +301,7 @@ def _exceeds(column: Column, profile: ColumnProfile) -> bool:
         return False
 
 
-def _listed(column: Column, profile: ColumnProfile) -> bool:
+def _are_values_declared(column: Column, profile: ColumnProfile) -> bool:
     if column.categories is None or column.kind is Kind.SET:
         return True
     known = {text_of(category) for category in column.categories}

@@ -18,10 +18,10 @@ from typing import Any
 
 import yaml
 
-from cloister.core.files import write_text
+from cloister.core.atomic_files import write_text
 from cloister.data.columns import Bounds, Column, Kind, Missing, Role, clean_moment
-from cloister.data.files import read_text
 from cloister.data.hierarchy import Hierarchy
+from cloister.data.text_files import read_text
 from cloister.data.values import text_of_number
 from cloister.errors import CloisterError, SchemaError, did_you_mean
 
@@ -59,7 +59,7 @@ def read_columns(path: str | Path) -> list[Column]:
         data = load_yaml(text)
         return columns_from_dict(data, folder=Path(path).parent)
     except SchemaError as error:
-        raise _located(error, path) from None
+        raise _locate_error(error, path) from None
 
 
 def looks_like_schema(path: Path) -> bool:
@@ -197,7 +197,7 @@ def read_hierarchy(value: Any, name: str, folder: Path | None) -> tuple[Hierarch
 
 
 def _inside(column: Column) -> str | None:
-    return None if column.hierarchy is None else Block(column.hierarchy.to_csv_text())
+    return None if column.hierarchy is None else YamlBlock(column.hierarchy.to_csv_text())
 
 
 def _reference(folder: Path) -> Callable[[Column], str | None]:
@@ -233,7 +233,7 @@ def _check_keys(data: Mapping[Any, Any], known: Sequence[str], *, where: str) ->
             )
 
 
-def _located(error: SchemaError, path: str | Path) -> SchemaError:
+def _locate_error(error: SchemaError, path: str | Path) -> SchemaError:
     return SchemaError(f"{error.problem} (schema file {path})", fix=error.fix)
 
 
@@ -266,7 +266,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-class Block(str):
+class YamlBlock(str):
     """A text that is written as a block of lines."""
 
     __slots__ = ()
@@ -281,7 +281,7 @@ def _whole(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    style = "|" if isinstance(value, Block) else None
+    style = "|" if isinstance(value, YamlBlock) else None
     return dumper.represent_scalar(
         "tag:yaml.org,2002:str", str(value), style='"' if _RARE_BREAKS.search(value) else style
     )
@@ -298,4 +298,4 @@ for _tag, _pattern, _first in _SCALARS:
 _Loader.add_constructor("tag:yaml.org,2002:float", _decimal)
 _Loader.add_constructor("tag:yaml.org,2002:int", _whole)
 _Dumper.add_representer(str, _text)
-_Dumper.add_representer(Block, _text)
+_Dumper.add_representer(YamlBlock, _text)

@@ -20,8 +20,8 @@ from cloister.data.engines.files import (
     engine_over_parquet,
     in_stated_type,
 )
-from cloister.data.profile import StorageType
 from cloister.data.table import Table
+from cloister.data.values import StorageType
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SourceNotFoundError, did_you_mean
 
 __all__ = ["files_of", "open_table", "stated_storage"]
@@ -242,7 +242,7 @@ def _open_relation(relation: Any, missing: tuple[str, ...]) -> Engine:
 
 
 def _open_spark(frame: Any, missing: tuple[str, ...]) -> Engine:
-    from cloister.data.engines.spark import SparkEngine
+    from cloister.data.engines._spark import SparkEngine
 
     if not hasattr(frame, "sparkSession"):
         raise _unknown(frame)
@@ -250,7 +250,7 @@ def _open_spark(frame: Any, missing: tuple[str, ...]) -> Engine:
 
 
 def _open_url(url: str, name: str | None, missing: tuple[str, ...]) -> Engine:
-    from cloister.data.engines.postgres import PostgresEngine, split_table
+    from cloister.data.engines._postgres import PostgresEngine, split_table
 
     bare, named = split_table(url)
     scheme = urlsplit(url).scheme
@@ -291,7 +291,7 @@ def _open_database(url: str, table: str, missing: tuple[str, ...]) -> Engine:
             f'"{path}" is not a DuckDB database that can be opened.',
             fix="check the file, and close other programs that write to it.",
         ) from None
-    schema, last = _chosen(table, known, path)
+    schema, last = _choose_table(table, known, path)
     relation = exp.Table(this=exp.to_identifier(last, quoted=True), db=exp.to_identifier(schema, quoted=True))
     try:
         return engine_over_connection(connection, relation, missing=missing, is_foreign=True)
@@ -302,7 +302,7 @@ def _open_database(url: str, table: str, missing: tuple[str, ...]) -> Engine:
         ) from None
 
 
-def _chosen(table: str, known: list[tuple[str, str]], path: Path) -> tuple[str, str]:
+def _choose_table(table: str, known: list[tuple[str, str]], path: Path) -> tuple[str, str]:
     """Return the schema and name of a table as the database spells them; a bare name is in the schema main."""
     *schema, last = table.split(".", 1)
     wanted = [("main", table), *((name, last) for name in schema)]

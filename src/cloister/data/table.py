@@ -1,6 +1,7 @@
-"""A table in its engine: what it has, its profiles, and its frequency tables.
+"""A table in its engine: what it has, its profiles, its frequency tables, and how it is written to a file.
 
 A `Table` holds protected rows. Its ``repr`` shows columns and types only; what it computes is not private by itself.
+Rows are written to CSV and Parquet files batch by batch, so that a table larger than memory can be written.
 """
 
 from __future__ import annotations
@@ -8,23 +9,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from cloister.data.bins import Bins
+from cloister.core.atomic_files import write_with
+from cloister.data.bins import ColumnBins
 from cloister.data.columns import Column
+from cloister.data.engines.aggregation import CountKey, count_groups, profile_columns
 from cloister.data.engines.base import ARROW_TYPES, Engine, all_rows, literal, select_all
-from cloister.data.engines.counting import Key, count_groups
 from cloister.data.engines.predicates import resolve_condition
-from cloister.data.engines.profiling import profile_columns
 from cloister.data.frequency import FrequencyTable
 from cloister.data.measures import CountPresent, Measure, Sum
-from cloister.data.profile import ColumnProfile, StorageType
-from cloister.data.writing import write_rows
+from cloister.data.values import ColumnProfile, StorageType
 from cloister.errors import (
     CloisterError,
+    DataError,
     DataWarning,
     MissingExtraError,
     ParameterError,
@@ -37,7 +38,48 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["Table"]
+__all__ = ["Table", "check_ending", "write_rows"]
+
+
+_ENDINGS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+def check_ending(path: str | Path) -> str:
+    """Return whether a path is for a CSV or a Parquet file.
+
+    Raises:
+        DataError: if its ending is neither.
+    """
+    kind = _ENDINGS.get(Path(path).suffix.lower())
+    if kind is None:
+        raise DataError(
+            f'"{Path(path).name}" has an ending that says no kind of file.',
+            fix="use a name that ends in .csv or .parquet.",
+        )
+    return kind
+
+
+def write_rows(path: str | Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, overwrite: bool) -> None:
+    """Write batches of rows to a file, which appears whole or not at all."""
+    kind = check_ending(path)
+
+    def write(file: IO[bytes]) -> None:
+        with _writer(kind, file, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+
+    write_with(path, write, overwrite=overwrite)
+
+
+def _writer(kind: str, file: IO[bytes], schema: pa.Schema) -> Any:  # a writer of pyarrow
+    if kind == "csv":
+        from pyarrow import csv
+
+        return csv.CSVWriter(file, schema)
+    from pyarrow import parquet
+
+    return parquet.ParquetWriter(file, schema, compression="zstd")
+
 
 _SNIFFED = (
     "the types of columns are public, although they were read from the rows of the file "
@@ -142,8 +184,8 @@ class Table:
                 f'There are bins for "{next(iter(edges))}", which is not grouped by.',
                 fix="add it to columns, or drop its bins.",
             )
-        chosen = _named(measures)
-        positions = {name: self._measured(measure) for name, measure in chosen.items()}
+        chosen = _check_measures(measures)
+        positions = {name: self._check_measure(measure) for name, measure in chosen.items()}
         condition = None if where is None else resolve_condition(where, self._engine)
         return count_groups(self._engine, keys, condition=condition, measures=chosen, positions=positions)
 
@@ -169,9 +211,9 @@ class Table:
         """
         query, columns = select_all(self._engine)
         named = pa.schema([pa.field(name, item.type) for name, item in zip(self.columns, columns, strict=True)])
-        write_rows(path, named, self._verified(self._engine.stream(query, columns)), overwrite=overwrite)
+        write_rows(path, named, self._verify_batches(self._engine.stream(query, columns)), overwrite=overwrite)
 
-    def _verified(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _verify_batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Give the batches under the names of the columns; what must hold of them is checked before the end."""
         for batch in batches:
             yield batch.rename_columns(list(self.columns))
@@ -230,17 +272,19 @@ class Table:
             raise UnknownColumnError(str(name), self._engine.names)
         return self._engine.names.index(name)
 
-    def _key(self, name: str, edges: Sequence[Any] | None) -> Key:
+    def _key(self, name: str, edges: Sequence[Any] | None) -> CountKey:
         position = self._position(name)
         storage = self._engine.types[position]
-        bins = None if edges is None else Bins.of(name, edges, storage)
+        bins = None if edges is None else ColumnBins.of(name, edges, storage)
         described = self._schema.columns.get(name) if self._schema is not None else None
         categories = None if described is None or bins is not None else described.categories
         guessed = categories is not None and "categories" in getattr(described, "guessed", ())
         declared = bins is not None or (categories is not None and not guessed)
-        return Key(name=name, position=position, type=storage, bins=bins, categories=categories, is_declared=declared)
+        return CountKey(
+            name=name, position=position, type=storage, bins=bins, categories=categories, is_declared=declared
+        )
 
-    def _measured(self, measure: Measure) -> int:
+    def _check_measure(self, measure: Measure) -> int:
         if not isinstance(measure, Sum | CountPresent):
             raise ParameterTypeError(
                 "A measure is not a Sum, SumOfSquares or CountPresent.",
@@ -251,7 +295,7 @@ class Table:
         return position
 
 
-def _named(measures: Mapping[str, Measure] | None) -> dict[str, Measure]:
+def _check_measures(measures: Mapping[str, Measure] | None) -> dict[str, Measure]:
     if measures is not None and not isinstance(measures, Mapping):
         raise ParameterTypeError(
             "measures is not a mapping from names to measures.",

@@ -1,21 +1,52 @@
-"""How single values are read and written as text, decided once for schemas and hierarchies.
+"""The values of a column: their storage types, their profile, and how single ones are read and written as text.
 
-A value and its text match whatever engine it came from: ``39``, ``39.0`` and ``"39"`` are all written ``39``, a truth
-value is ``true`` or ``false``, a date is ISO 8601.
+How a value is written is decided once for schemas and hierarchies. A value and its text match whatever engine it came
+from: ``39``, ``39.0`` and ``"39"`` are all written ``39``, a truth value is ``true`` or ``false``, a date is ISO 8601.
+
+A profile is what an engine tells about one column, so that a schema can be proposed. Profiles are private: never print
+them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from enum import StrEnum
 from fractions import Fraction
 from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+class StorageType(StrEnum):
+    """The types that every engine's types are mapped to."""
+
+    INTEGER = "integer"
+    REAL = "real"
+    BOOLEAN = "boolean"
+    TEXT = "text"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnProfile:
+    """Facts about one column, computed inside the engine. ``common`` holds its most frequent values, not all."""
+
+    name: str
+    type: StorageType
+    rows: int
+    missing: int
+    distinct: int
+    minimum: Any = field(default=None, repr=False)
+    maximum: Any = field(default=None, repr=False)
+    common: tuple[Any, ...] = field(default=(), repr=False)
+
 
 Codes: TypeAlias = NDArray[np.int64]
 
@@ -55,6 +86,7 @@ def _text_of_numeric(value: object) -> str:
         return str(int(value))
     if isinstance(value, float | np.floating):
         number = float(value)
+        # Beyond 15 digits the integer would show digits that the float does not have.
         return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
     if isinstance(value, Fraction) or (isinstance(value, Decimal) and value.is_finite()):
         return text_of_number(Fraction(value))
@@ -69,6 +101,7 @@ def text_of_number(value: Fraction | int) -> str:
     places = 0
     while rest % 10 == 0:
         rest, places = rest // 10, places + 1
+    # A fraction is a decimal exactly where its denominator has no factors but 2 and 5.
     for factor in (2, 5):
         while rest % factor == 0:
             rest, places = rest // factor, places + 1
@@ -93,5 +126,6 @@ def distinct_values(values: Iterable[Any]) -> tuple[Sequence[Any], Codes]:
         found, inverse = np.unique(array.ravel(), return_inverse=True)
         return found.tolist() if array.dtype.kind != "M" else list(found), inverse.ravel().astype(np.int64)
     index: dict[tuple[type, Any], int] = {}
+    # True equals 1 and 1.0 for Python, and is another value here.
     places = [index.setdefault((type(value), value), len(index)) for value in values]
     return [value for _, value in index], np.array(places, dtype=np.int64)

@@ -15,11 +15,11 @@ from cloister.hub.api import hub as hub_api, routers as api_routers
 from cloister.hub.domain import actions
 from cloister.hub.gateway import GuardedRouter, failures
 from cloister.hub.gateway.admission import RequestAdmission
-from cloister.hub.gateway.hosts import KnownHosts, known_hosts
-from cloister.hub.gateway.limits import BodyLimits
-from cloister.hub.gateway.measuring import Measurements, Measuring
+from cloister.hub.gateway.bodies import BodyLimits
+from cloister.hub.gateway.identity import KnownHosts, known_hosts
+from cloister.hub.gateway.metrics import Measurements, Measuring
 from cloister.hub.hub import Hub
-from cloister.hub.services.health import HealthMonitor
+from cloister.hub.use_cases.health import HealthMonitor
 from cloister.hub.web import routers as web_routers, shell
 
 

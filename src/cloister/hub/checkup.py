@@ -11,19 +11,19 @@ from sqlalchemy import make_url, select
 
 from cloister.crypto.keys import MasterKey
 from cloister.errors import CloisterError, ConflictError, HubUnavailableError
-from cloister.hub.services import audit_reading
-from cloister.hub.services.algorithms.isolating import require_isolation
 from cloister.hub.settings import Settings
 from cloister.hub.store.blobs import Blob, BlobStore
 from cloister.hub.store.database import Store
-from cloister.hub.store.migrating import current_revision, revisions
 from cloister.hub.store.models import DatasetVersion
+from cloister.hub.store.table_upgrade import current_revision, revisions
+from cloister.hub.use_cases import audit_log
+from cloister.hub.use_cases.algorithms.sandbox_checks import require_isolation
 
-__all__ = ["Finding", "check_hub"]
+__all__ = ["CheckupFinding", "check_hub"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckupFinding:
     """One thing that was looked at: in order, or what is wrong and what to do."""
 
     what: str
@@ -47,7 +47,7 @@ class Finding:
         }
 
 
-def check_hub(settings: Settings) -> list[Finding]:
+def check_hub(settings: Settings) -> list[CheckupFinding]:
     """Look at a hub without changing it, and return what was found; it may run meanwhile."""
     url = make_url(settings.database_url)
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
@@ -55,23 +55,23 @@ def check_hub(settings: Settings) -> list[Finding]:
     store = Store(settings.database_url)
     try:
         return [
-            _tried("the key is there, and for nobody else", lambda: MasterKey.from_file(settings.key_path)),
-            _tried("the tables are those of this version", lambda: _tables(store)),
-            _tried("the chain of the ledger is whole", lambda: _ledger(store)),
-            _tried("the chain of the audit log is whole", lambda: _audit(store)),
-            _tried("every sealed file is whole and opens with the key", lambda: _blobs(settings, store)),
-            _tried("foreign algorithms can be confined", require_isolation, is_needed=False),
+            _try_check("the key is there, and for nobody else", lambda: MasterKey.from_file(settings.key_path)),
+            _try_check("the tables are those of this version", lambda: _tables(store)),
+            _try_check("the chain of the ledger is whole", lambda: _ledger(store)),
+            _try_check("the chain of the audit log is whole", lambda: _audit(store)),
+            _try_check("every sealed file is whole and opens with the key", lambda: _blobs(settings, store)),
+            _try_check("foreign algorithms can be confined", require_isolation, is_needed=False),
         ]
     finally:
         store.close()
 
 
-def _tried(what: str, look: Callable[[], object], *, is_needed: bool = True) -> Finding:
+def _try_check(what: str, look: Callable[[], object], *, is_needed: bool = True) -> CheckupFinding:
     try:
         look()
     except CloisterError as error:
-        return Finding(what=what, problem=error.problem, fix=error.fix, is_needed=is_needed)
-    return Finding(what=what, is_needed=is_needed)
+        return CheckupFinding(what=what, problem=error.problem, fix=error.fix, is_needed=is_needed)
+    return CheckupFinding(what=what, is_needed=is_needed)
 
 
 def _tables(store: Store) -> None:
@@ -93,7 +93,7 @@ def _ledger(store: Store) -> None:
 def _audit(store: Store) -> None:
     _tables(store)
     with store.reading() as session:
-        audit_reading.verify(session)
+        audit_log.verify(session)
 
 
 def _blobs(settings: Settings, store: Store) -> None:

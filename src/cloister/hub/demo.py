@@ -11,36 +11,34 @@ from sqlalchemy import select
 
 from cloister.accounting.budget import Budget
 from cloister.core.random import SystemRandomSource, integers_below
-from cloister.data.examples.hospital import HOSPITAL_SCHEMA, hospital
+from cloister.data.examples.example_tables import HOSPITAL_SCHEMA, hospital
+from cloister.hub import queue
 from cloister.hub.domain import actions
-from cloister.hub.domain.members import Member
-from cloister.hub.domain.operations import Operation
-from cloister.hub.domain.policy import Policy
+from cloister.hub.domain.lifecycles import Admission
+from cloister.hub.domain.operations import PolicyOperation
+from cloister.hub.domain.policy import BudgetLimits, Member, Policy, PolicyRule, RuleEffect
+from cloister.hub.domain.policy_edits import RESEARCHERS, research_by_request
 from cloister.hub.domain.policy_file import policy_to_dict
-from cloister.hub.domain.policy_templates import RESEARCHERS, research_by_request
-from cloister.hub.domain.roles import Role, Subject
-from cloister.hub.domain.rules import Effect, Limits, Rule
-from cloister.hub.domain.surveys import Admission
+from cloister.hub.domain.roles import AccessSubject, AccountRole
 from cloister.hub.hub import Hub
-from cloister.hub.jobs import queue
-from cloister.hub.services import datasets, running
-from cloister.hub.services.accounts import passwords, people
-from cloister.hub.services.authorizing import authorize
-from cloister.hub.services.datasets.schemas import newest_version
-from cloister.hub.services.sessions import subject_of
-from cloister.hub.services.surveys import answering, drafting, estimating, publishing
-from cloister.hub.services.surveys.reading import open_document
 from cloister.hub.store.models import Dataset, PolicyVersion, User, new_id
+from cloister.hub.use_cases import datasets, jobs
+from cloister.hub.use_cases.accounts import administration, passwords
+from cloister.hub.use_cases.authorization import authorize
+from cloister.hub.use_cases.datasets.versions import newest_version
+from cloister.hub.use_cases.sessions import subject_of
+from cloister.hub.use_cases.surveys import estimates, lifecycle, submissions
+from cloister.hub.use_cases.surveys.catalogue import open_document
 from cloister.local.survey.example import EXAMPLE
 from cloister.local.survey.simulation import simulate
 
 HOSPITAL, UNIVERSITY, OFFICE = "North Hospital", "Example University", "Hub office"
 PEOPLE = (
-    ("olga", "Olga Owner", Role.DATA_OWNER, HOSPITAL, "shares the hospital's data and runs its survey"),
-    ("uma", "Uma User", Role.DATA_USER, UNIVERSITY, "asks questions about the data and trains models on it"),
-    ("alva", "Alva Author", Role.ALGORITHM_PROVIDER, UNIVERSITY, "provides algorithms"),
-    ("otis", "Otis Operator", Role.OPERATOR, OFFICE, "runs the hub, and sees no data"),
-    ("audrey", "Audrey Auditor", Role.AUDITOR, OFFICE, "checks the logs"),
+    ("olga", "Olga Owner", AccountRole.DATA_OWNER, HOSPITAL, "shares the hospital's data and runs its survey"),
+    ("uma", "Uma User", AccountRole.DATA_USER, UNIVERSITY, "asks questions about the data and trains models on it"),
+    ("alva", "Alva Author", AccountRole.ALGORITHM_PROVIDER, UNIVERSITY, "provides algorithms"),
+    ("otis", "Otis Operator", AccountRole.OPERATOR, OFFICE, "runs the hub, and sees no data"),
+    ("audrey", "Audrey Auditor", AccountRole.AUDITOR, OFFICE, "checks the logs"),
 )
 RESPONDENTS = 5_000
 LEVELS = {"medium": 0.7, "low": 0.2, "off": 0.1}
@@ -54,18 +52,18 @@ _QUESTIONS = (
     ("SELECT diagnosis, COUNT(*) AS visits FROM data GROUP BY diagnosis", "0.2"),
 )
 
-_LEARNING = Rule(
-    effect=Effect.ALLOW,
-    operations=frozenset({Operation.ML_TRAIN, Operation.ML_PREDICT}),
-    limits=Limits(user=Budget(epsilon=Fraction(2)), organisation=Budget(epsilon=Fraction(2))),
+_LEARNING = PolicyRule(
+    effect=RuleEffect.ALLOW,
+    operations=frozenset({PolicyOperation.ML_TRAIN, PolicyOperation.ML_PREDICT}),
+    limits=BudgetLimits(user=Budget(epsilon=Fraction(2)), organisation=Budget(epsilon=Fraction(2))),
 )
 """Training takes more than a question does, so there is more to spend on it."""
 
 _SYNTHESIZING_LIMIT = Budget(epsilon=Fraction(2), delta=Fraction(1, 10**6))
-_SYNTHESIZING = Rule(
-    effect=Effect.ALLOW,
-    operations=frozenset({Operation.SYNTH_GENERATE, Operation.SYNTH_READ}),
-    limits=Limits(user=_SYNTHESIZING_LIMIT, organisation=_SYNTHESIZING_LIMIT),
+_SYNTHESIZING = PolicyRule(
+    effect=RuleEffect.ALLOW,
+    operations=frozenset({PolicyOperation.SYNTH_GENERATE, PolicyOperation.SYNTH_READ}),
+    limits=BudgetLimits(user=_SYNTHESIZING_LIMIT, organisation=_SYNTHESIZING_LIMIT),
 )
 """A synthetic table is asked for once and used for long."""
 
@@ -75,7 +73,7 @@ class Login:
     """How to sign in as one of the made-up people."""
 
     name: str
-    role: Role
+    role: AccountRole
     password: str
     does: str
 
@@ -112,13 +110,15 @@ def _password() -> str:
     return "-".join(_WORDS[place] for place in places)
 
 
-def _people(hub: Hub, password: str) -> dict[str, Subject]:
+def _people(hub: Hub, password: str) -> dict[str, AccessSubject]:
     kept = passwords.hash_password(password)
-    made: dict[str, Subject] = {}
+    made: dict[str, AccessSubject] = {}
     with hub.store.writing() as session:
-        places = {name: people.create_organisation(session, name, by=None) for name in (HOSPITAL, UNIVERSITY, OFFICE)}
+        places = {
+            name: administration.create_organisation(session, name, by=None) for name in (HOSPITAL, UNIVERSITY, OFFICE)
+        }
         for name, shown, role, place, _ in PEOPLE:
-            user: User = people.create_account(
+            user: User = administration.create_account(
                 session, name, by=None, roles=[role], organisation_id=places[place].id, display_name=shown
             )
             user.password_hash = kept
@@ -126,7 +126,7 @@ def _people(hub: Hub, password: str) -> dict[str, Subject]:
     return made
 
 
-def _dataset(hub: Hub, owner: Subject, *, member: str) -> str:
+def _dataset(hub: Hub, owner: AccessSubject, *, member: str) -> str:
     written = io.BytesIO()
     parquet.write_table(hospital(), written)
     written.seek(0)
@@ -156,9 +156,9 @@ def _dataset(hub: Hub, owner: Subject, *, member: str) -> str:
     return made.id
 
 
-def _policy(policy: Policy, owner: Subject, member: str) -> PolicyVersion:
+def _policy(policy: Policy, owner: AccessSubject, member: str) -> PolicyVersion:
     further = (_LEARNING, _SYNTHESIZING)
-    wider = policy.changed(roles=tuple(replace(role, rules=(*role.rules, *further)) for role in policy.roles))
+    wider = policy.next_version(roles=tuple(replace(role, rules=(*role.rules, *further)) for role in policy.roles))
     let_in = replace(wider.with_member(RESEARCHERS, Member(user_id=member)), version=2)
     return PolicyVersion(
         id=new_id("pol"),
@@ -170,12 +170,12 @@ def _policy(policy: Policy, owner: Subject, member: str) -> PolicyVersion:
     )
 
 
-def _history(hub: Hub, user: Subject, dataset_id: str) -> None:
+def _history(hub: Hub, user: AccessSubject, dataset_id: str) -> None:
     """Let the user ask some questions, as the hub would do it."""
     with hub.store.reading() as session:
         access = authorize(session, actions.RUN_SERVICE, subject=user, target_id=dataset_id)
     for sql, epsilon in _QUESTIONS:
-        running.submit(
+        jobs.submit(
             hub,
             access,
             service="query.sql",
@@ -186,18 +186,18 @@ def _history(hub: Hub, user: Subject, dataset_id: str) -> None:
         with hub.store.writing() as session:
             claim = queue.claim(session, "demo", 60)
         if claim is not None:
-            running.perform(hub, claim, lambda share, stage: None)  # noqa: ARG005
+            jobs.perform(hub, claim, lambda share, stage: None)  # noqa: ARG005
 
 
-def _survey(hub: Hub, owner: Subject) -> str:
+def _survey(hub: Hub, owner: AccessSubject) -> str:
     with hub.store.writing() as session:
-        survey = drafting.create_survey(
+        survey = lifecycle.create_survey(
             session, owner, document=EXAMPLE, admission=Admission.EVERYBODY, results_are_public=True
         )
-        publishing.publish(survey, key=hub.key)
+        lifecycle.publish(survey, key=hub.key)
         session.flush()
         made = simulate(open_document(survey.document), respondents=RESPONDENTS, mix=LEVELS)
-        answering.submit_many(session, survey, made.submissions)
+        submissions.submit_many(session, survey, made.submissions)
         survey_id, slug = survey.id, survey.slug
-    estimating.current(hub.store, survey_id)
+    estimates.current(hub.store, survey_id)
     return slug

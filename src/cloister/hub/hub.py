@@ -9,8 +9,8 @@ from cloister.hub.settings import Settings
 from cloister.hub.store.blobs import BlobStore
 from cloister.hub.store.database import Store
 from cloister.hub.store.folder_identity import bind_folder
-from cloister.hub.store.migrating import current_revision, upgrade
 from cloister.hub.store.sealed_schemas import seal_guesses
+from cloister.hub.store.table_upgrade import current_revision, upgrade
 
 
 @dataclass(frozen=True, slots=True)

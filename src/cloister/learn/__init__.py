@@ -16,20 +16,18 @@ from cloister.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from cloister.learn.clustering.kmeans import PrivateKMeans as PrivateKMeans
-    from cloister.learn.compressive.against import (
-        MultiDiscriminantRatio as MultiDiscriminantRatio,
-        UtilityCostRatio as UtilityCostRatio,
-    )
-    from cloister.learn.compressive.audit import compressive_audit as compressive_audit
-    from cloister.learn.compressive.components import (
-        DiscriminantComponents as DiscriminantComponents,
-        LinearDiscriminants as LinearDiscriminants,
-        PrincipalComponents as PrincipalComponents,
-    )
     from cloister.learn.compressive.kernel import (
         KernelDiscriminantComponents as KernelDiscriminantComponents,
         KernelPrincipalComponents as KernelPrincipalComponents,
     )
+    from cloister.learn.compressive.linear_projections import (
+        DiscriminantComponents as DiscriminantComponents,
+        LinearDiscriminants as LinearDiscriminants,
+        MultiDiscriminantRatio as MultiDiscriminantRatio,
+        PrincipalComponents as PrincipalComponents,
+        UtilityCostRatio as UtilityCostRatio,
+    )
+    from cloister.learn.compressive.projection_audit import compressive_audit as compressive_audit
     from cloister.learn.compressive.random_projection import (
         RandomProjection as RandomProjection,
         known_pairs_attack as known_pairs_attack,
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from cloister.learn.compressive.sweep import compressive_sweep as compressive_sweep
     from cloister.learn.compressive.utility import utility_scores as utility_scores
     from cloister.learn.curves import learning_curve as learning_curve
-    from cloister.learn.decomposition.pca import PrivatePCA as PrivatePCA
+    from cloister.learn.decomposition import PrivatePCA as PrivatePCA
     from cloister.learn.evaluation import (
         count_predictions_privately as count_predictions_privately,
         evaluate as evaluate,
@@ -49,51 +47,52 @@ if TYPE_CHECKING:
     )
     from cloister.learn.linear.logistic import PrivateLogisticRegression as PrivateLogisticRegression
     from cloister.learn.linear.regression import PrivateLinearRegression as PrivateLinearRegression
-    from cloister.learn.naive_bayes.categorical import PrivateCategoricalNB as PrivateCategoricalNB
-    from cloister.learn.naive_bayes.gaussian import PrivateGaussianNB as PrivateGaussianNB
+    from cloister.learn.naive_bayes import (
+        PrivateCategoricalNB as PrivateCategoricalNB,
+        PrivateGaussianNB as PrivateGaussianNB,
+    )
     from cloister.learn.neural.mlp import PrivateMLP as PrivateMLP, PrivateMLPRegressor as PrivateMLPRegressor
+    from cloister.learn.persistence import load as load
     from cloister.learn.pipelines import pipeline_guarantee as pipeline_guarantee
-    from cloister.learn.preprocessing.quantile_bins import PrivateQuantileBins as PrivateQuantileBins
-    from cloister.learn.preprocessing.scaler import PrivateScaler as PrivateScaler
-    from cloister.learn.saving import load as load
+    from cloister.learn.preprocessing import PrivateQuantileBins as PrivateQuantileBins, PrivateScaler as PrivateScaler
     from cloister.learn.selection import PrivateSearch as PrivateSearch
     from cloister.learn.torch import PrivateTorch as PrivateTorch
     from cloister.learn.trees.boosting import PrivateGradientBoosting as PrivateGradientBoosting
     from cloister.learn.trees.forest import PrivateForest as PrivateForest, PrivateTree as PrivateTree
 
 _HOMES = {
-    "DiscriminantComponents": "cloister.learn.compressive.components",
+    "DiscriminantComponents": "cloister.learn.compressive.linear_projections",
     "KernelDiscriminantComponents": "cloister.learn.compressive.kernel",
     "KernelPrincipalComponents": "cloister.learn.compressive.kernel",
-    "LinearDiscriminants": "cloister.learn.compressive.components",
-    "MultiDiscriminantRatio": "cloister.learn.compressive.against",
-    "PrincipalComponents": "cloister.learn.compressive.components",
-    "PrivateCategoricalNB": "cloister.learn.naive_bayes.categorical",
+    "LinearDiscriminants": "cloister.learn.compressive.linear_projections",
+    "MultiDiscriminantRatio": "cloister.learn.compressive.linear_projections",
+    "PrincipalComponents": "cloister.learn.compressive.linear_projections",
+    "PrivateCategoricalNB": "cloister.learn.naive_bayes",
     "PrivateForest": "cloister.learn.trees.forest",
-    "PrivateGaussianNB": "cloister.learn.naive_bayes.gaussian",
+    "PrivateGaussianNB": "cloister.learn.naive_bayes",
     "PrivateGradientBoosting": "cloister.learn.trees.boosting",
     "PrivateKMeans": "cloister.learn.clustering.kmeans",
     "PrivateLinearRegression": "cloister.learn.linear.regression",
     "PrivateLogisticRegression": "cloister.learn.linear.logistic",
     "PrivateMLP": "cloister.learn.neural.mlp",
     "PrivateMLPRegressor": "cloister.learn.neural.mlp",
-    "PrivatePCA": "cloister.learn.decomposition.pca",
-    "PrivateQuantileBins": "cloister.learn.preprocessing.quantile_bins",
-    "PrivateScaler": "cloister.learn.preprocessing.scaler",
+    "PrivatePCA": "cloister.learn.decomposition",
+    "PrivateQuantileBins": "cloister.learn.preprocessing",
+    "PrivateScaler": "cloister.learn.preprocessing",
     "PrivateSearch": "cloister.learn.selection",
     "PrivateTorch": "cloister.learn.torch",
     "PrivateTree": "cloister.learn.trees.forest",
     "ProjectionRegistry": "cloister.learn.compressive.releases",
     "RandomProjection": "cloister.learn.compressive.random_projection",
-    "UtilityCostRatio": "cloister.learn.compressive.against",
-    "compressive_audit": "cloister.learn.compressive.audit",
+    "UtilityCostRatio": "cloister.learn.compressive.linear_projections",
+    "compressive_audit": "cloister.learn.compressive.projection_audit",
     "compressive_sweep": "cloister.learn.compressive.sweep",
     "count_predictions_privately": "cloister.learn.evaluation",
     "evaluate": "cloister.learn.evaluation",
     "evaluate_privately": "cloister.learn.evaluation",
     "known_pairs_attack": "cloister.learn.compressive.random_projection",
     "learning_curve": "cloister.learn.curves",
-    "load": "cloister.learn.saving",
+    "load": "cloister.learn.persistence",
     "pipeline_guarantee": "cloister.learn.pipelines",
     "reconstruct_from_releases": "cloister.learn.compressive.releases",
     "utility_scores": "cloister.learn.compressive.utility",

@@ -3,7 +3,7 @@
 An estimator follows scikit-learn: the constructor stores its parameters, `fit` checks, pays, learns and returns the
 estimator. Bounds, values and classes are public parameters and never read from the data. `fit` plans from public facts
 alone (`_plan`), charges the ledger for the plan, and only then lets the plan's noise meet the rows (`_learn`). Where
-that fails, the model is one of noise alone (see `cloister.accounting.failures`). Each call of `fit` is another release.
+that fails, the model is one of noise alone (see `cloister.accounting.payment`). Each call of `fit` is another release.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, Regressor
 from sklearn.utils.validation import check_is_fitted
 
 from cloister.accounting.events import Event
-from cloister.accounting.failures import finish
-from cloister.accounting.paying import pay
+from cloister.accounting.payment import finish, pay
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.core.provenance import Provenance
 from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
 from cloister.core.registry import Registry
+from cloister.core.whole_rows import Floats
 from cloister.data.schema import Schema
 from cloister.errors import PrivacyParameterWarning, UnsafeMechanismError
-from cloister.learn.encoding import Encoding
-from cloister.learn.exact_steps import caveats_of_steps, warn_of_exact_steps
-from cloister.learn.outlook import Outlook, problem_of, warn_if_hopeless
-from cloister.learn.reading import Facts, Reading, encoded, read
-from cloister.learn.rows import Floats
-from cloister.mechanisms.allowance import Allowance, Step
+from cloister.learn._encoding import Encoding
+from cloister.learn._exact_steps import caveats_of_steps, warn_of_exact_steps
+from cloister.learn._inputs import Reading, encode, read
+from cloister.learn._outlook import FitOutlook, problem_of, warn_if_hopeless
+from cloister.learn._public_facts import PublicFacts
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance
 
 __all__ = [
-    "Plan",
-    "Preview",
+    "FitPreview",
     "PrivateClassifier",
     "PrivateClusterer",
     "PrivateEstimator",
     "PrivateRegressor",
     "PrivateTransformer",
+    "TrainingPlan",
     "estimators",
 ]
 
@@ -57,23 +57,23 @@ PUBLIC_FACTS = "bounds, values and classes were known without looking at the dat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """What a fit will do: its paid steps in order, and the settings that `_learn` needs, all public."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[FitStep, ...]
     settings: Any = None  # whatever the estimator plans with
-    outlook: Outlook | None = None
+    outlook: FitOutlook | None = None
     """The error to expect; every plan that has steps says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class FitPreview:
     """What a fit would promise, its paid steps, what they are for the accountants, and the error to expect."""
 
     guarantee: DifferentialPrivacy
-    steps: tuple[Step, ...]
+    steps: tuple[FitStep, ...]
     event: Event
-    outlook: Outlook | None = None
+    outlook: FitOutlook | None = None
     problem: str | None = None
     """That the model would be worse than a trivial one, where that is to be expected."""
 
@@ -113,7 +113,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     encodes: ClassVar[str] = "matrix"
     """How features are given to `_learn`: as numbers and indicator columns ("matrix"), or as "codes"."""
     needs: ClassVar[str] = "rows"
-    """What `_learn` is given: "rows", "coded" rows, or "pairs" of a feature's values with the classes (see `rows`)."""
+    """What `_learn` is given: "rows", "coded" rows, or "pairs" of a feature's values with the classes (see `_rows`)."""
     learned: ClassVar[tuple[str, ...]] = ()
     """The attributes that a saved model keeps, besides those of the base."""
 
@@ -138,7 +138,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
 
     guarantee_: DifferentialPrivacy = field(init=False)
     encoding_: Encoding = field(init=False)
-    steps_: tuple[Step, ...] = field(init=False)
+    steps_: tuple[FitStep, ...] = field(init=False)
     provenance_: Provenance = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Any:  # itself
@@ -152,7 +152,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
             MissingBoundsError: if a public fact is missing. Nothing is paid.
             BudgetExceededError: if the ledger has less left.
         """
-        reading, plan, preview = self._prepared(X, y)
+        reading, plan, preview = self._prepare(X, y)
         source = random_source(self.random_state)
         # Whoever passes an array holds it, and is told what is wrong with it for free; a table is not looked at yet.
         rows = None if reading.in_engine else reading.fetch(self)
@@ -183,7 +183,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         """Say something about the fit that follows from released numbers alone, once the work is over."""
         self._notes.append(text)
 
-    def _set_facts(self, reading: Reading, preview: Preview, source: RandomSource) -> None:
+    def _set_facts(self, reading: Reading, preview: FitPreview, source: RandomSource) -> None:
         """Set the attributes that are public: the promise, and what is known of the columns."""
         columns = reading.facts.encoding.columns
         self.finds_by_name_ = reading.in_engine
@@ -204,16 +204,16 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         shared = set(PrivateEstimator._get_param_names())
         return (*sorted(shared), "classes", "target_bounds")
 
-    def preview(self, X: Any, y: Any = None) -> Preview:
+    def preview(self, X: Any, y: Any = None) -> FitPreview:
         """Return what a fit would promise and do; nothing is learned or paid, and a table is not looked at.
 
         Args:
             X: as for `fit`.
             y: as for `fit`.
         """
-        return self._prepared(X, y)[2]
+        return self._prepare(X, y)[2]
 
-    def _prepared(self, X: Any, y: Any) -> tuple[Reading, Plan, Preview]:
+    def _prepare(self, X: Any, y: Any) -> tuple[Reading, TrainingPlan, FitPreview]:
         allowance = self._allowance()
         reading = read(self, X, y)
         plan = self._plan(reading.facts, allowance)
@@ -221,7 +221,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         guarantee = allowance.guarantee(assumptions=assumed, free=not plan.steps)
         event = allowance.event(plan.steps)
         problem = problem_of(plan.outlook, self._known_rows(reading), target=self.target)
-        preview = Preview(guarantee=guarantee, steps=plan.steps, event=event, outlook=plan.outlook, problem=problem)
+        preview = FitPreview(guarantee=guarantee, steps=plan.steps, event=event, outlook=plan.outlook, problem=problem)
         return reading, plan, preview
 
     def _known_rows(self, reading: Reading) -> int | None:
@@ -229,7 +229,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         declared = getattr(self, "expected_rows", None)
         return reading.held if declared is None else int(declared)
 
-    def _pay(self, preview: Preview) -> None:
+    def _pay(self, preview: FitPreview) -> None:
         """Charge the ledger for a fit; one that does not look at the rows has no steps, and is free."""
         if not preview.steps:
             return
@@ -257,7 +257,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         Raises:
             DataError: if the file is there already, or cannot be written.
         """
-        from cloister.learn.saving import save
+        from cloister.learn.persistence import save
 
         check_is_fitted(self, "guarantee_")
         save(self, path, overwrite=overwrite)
@@ -285,8 +285,8 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
                 setattr(made, name, deepcopy(getattr(self, name)))
         return made
 
-    def _allowance(self) -> Allowance:
-        return Allowance(
+    def _allowance(self) -> NoiseAllowance:
+        return NoiseAllowance(
             total_epsilon=self.epsilon,
             total_delta=self.delta,
             adjacency=self.adjacency,
@@ -297,20 +297,20 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     def _assumptions(self) -> tuple[str, ...]:
         return ()
 
-    def _set_public(self, facts: Facts) -> None:
+    def _set_public(self, facts: PublicFacts) -> None:
         """Set the learned attributes that are public facts."""
 
     def _encoded(self, X: Any) -> Floats:
         """Return the features of rows to predict; the estimator must be fitted."""
         check_is_fitted(self, "guarantee_")
-        return encoded(self, X)
+        return encode(self, X)
 
     @abstractmethod
-    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
         """Return what the fit will do, from public facts; refuse what cannot be done before anything is paid."""
 
     @abstractmethod
-    def _learn(self, facts: Facts, rows: Any, plan: Plan, source: RandomSource) -> None:
+    def _learn(self, facts: PublicFacts, rows: Any, plan: TrainingPlan, source: RandomSource) -> None:
         """Set the learned attributes, from the rows (see `needs`) through the noise of the plan only."""
 
 
@@ -326,7 +326,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     classes: Any = None
     classes_: NDArray[Any] = field(init=False)
 
-    def _set_public(self, facts: Facts) -> None:
+    def _set_public(self, facts: PublicFacts) -> None:
         self.classes_ = np.array(facts.target.classes)
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -22,32 +22,32 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.accounting.failures import finish
-from cloister.accounting.paying import pay
+from cloister.accounting.payment import finish, pay
 from cloister.core.guarantees import DifferentialPrivacy, Guarantee, NoGuarantee
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.result import Result
+from cloister.core.whole_rows import Floats, exact_product
 from cloister.errors import ParameterError
-from cloister.learn.reading import labeled, no_rows
-from cloister.learn.rows import Floats, Rows, exact_product
-from cloister.mechanisms.allowance import Allowance, Step
+from cloister.learn._inputs import no_rows, prepare_labeled
+from cloister.learn._rows import WeightedRows
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance
 from cloister.mechanisms.step_noise import LaplaceSteps
 
 __all__ = [
-    "Evaluation",
+    "ModelEvaluation",
     "PredictedCounts",
-    "Terms",
+    "_CountTerms",
     "count_predictions_privately",
     "evaluate",
     "evaluate_privately",
-    "predicted_alone",
+    "predict_alone",
 ]
 
 _EXACT = "it is computed from the rows as they are"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation(Result):
+class ModelEvaluation(Result):
     """A figure about a model, beside that of the simplest guess.
 
     Attributes:
@@ -98,7 +98,7 @@ class PredictedCounts(Result):
         return {"classes": list(self.classes), "counts": list(self.counts), "deviation": self.deviation}
 
 
-def evaluate(model: Any, X: Any, y: Any) -> Evaluation:
+def evaluate(model: Any, X: Any, y: Any) -> ModelEvaluation:
     """Return how well a fitted model does, exactly: for whoever holds the rows, not for release.
 
     Args:
@@ -108,16 +108,16 @@ def evaluate(model: Any, X: Any, y: Any) -> Evaluation:
     """
     guarantee = NoGuarantee(reason=_EXACT)
     if model.target == "classes":
-        return _accuracy(_hits(model, labeled(model, X, _truth(y))()).astype(np.float64), guarantee)
+        return _accuracy(_hits(model, prepare_labeled(model, X, _truth(y))()).astype(np.float64), guarantee)
     _check_target(model)
-    rows = labeled(model, X, _truth(y))()
+    rows = prepare_labeled(model, X, _truth(y))()
     truth, weights = np.asarray(rows.target, dtype=np.float64), rows.weights
     total = int(weights.sum())
     spread = float((weights * (truth - np.average(truth, weights=weights)) ** 2).sum()) if total else 0.0
     if not spread:
-        return Evaluation(measure="r2", value=None, baseline=None, rows=total, guarantee=guarantee)
+        return ModelEvaluation(measure="r2", value=None, baseline=None, rows=total, guarantee=guarantee)
     missed = float((weights * (truth - model.predict(rows)) ** 2).sum())
-    return Evaluation(measure="r2", value=1 - missed / spread, baseline=0.0, rows=total, guarantee=guarantee)
+    return ModelEvaluation(measure="r2", value=1 - missed / spread, baseline=0.0, rows=total, guarantee=guarantee)
 
 
 def evaluate_privately(
@@ -133,7 +133,7 @@ def evaluate_privately(
     max_rows_per_unit: int = 1,
     adjacency: Any = "add_remove",
     random_state: RandomState = None,
-) -> Evaluation:
+) -> ModelEvaluation:
     """Return how well a fitted classifier does on protected rows, for the price of epsilon.
 
     Args:
@@ -149,7 +149,7 @@ def evaluate_privately(
         adjacency: "add_remove" or "replace".
         random_state: None; an integer is for tests, and breaks the promise.
     """
-    terms = Terms(
+    terms = _CountTerms(
         epsilon=epsilon,
         ledger=ledger,
         dataset=dataset,
@@ -190,7 +190,7 @@ def count_predictions_privately(
         adjacency: "add_remove" or "replace".
         random_state: None; an integer is for tests, and breaks the promise.
     """
-    terms = Terms(
+    terms = _CountTerms(
         epsilon=epsilon,
         ledger=ledger,
         dataset=dataset,
@@ -210,7 +210,7 @@ def count_predictions_privately(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class _CountTerms:
     """The terms of a count of protected rows: its price, who pays it, and who is protected.
 
     Attributes are those of `evaluate_privately`.
@@ -226,9 +226,9 @@ class Terms:
     random_state: RandomState
 
     @cached_property
-    def allowance(self) -> Allowance:
+    def allowance(self) -> NoiseAllowance:
         """Return what may be spent, and for whom."""
-        return Allowance(
+        return NoiseAllowance(
             total_epsilon=self.epsilon,
             adjacency=self.adjacency,
             unit=self.unit,
@@ -241,15 +241,15 @@ class Terms:
         return self.allowance.laplace(Fraction(1), sensitivity=1)
 
     def counted(
-        self, model: Any, X: Any, y: Any, *, count: Callable[[Any, Rows], Any], purpose: str
+        self, model: Any, X: Any, y: Any, *, count: Callable[[Any, WeightedRows], Any], purpose: str
     ) -> tuple[Any, DifferentialPrivacy]:
         """Return noisy counts, of which a row adds one to one, and what they promise; refuse, pay, then look."""
         whom: dict[str, Any] = {"unit": self.allowance.unit, "max_rows_per_unit": self.allowance.max_rows_per_unit}
-        fetch = labeled(model, X, y, **whom)
+        fetch = prepare_labeled(model, X, y, **whom)
         source, guarantee = random_source(self.random_state), self.allowance.guarantee()
         pay(
             guarantee,
-            self.allowance.event((Step("rows in each cell", self.noise.event),)),
+            self.allowance.event((FitStep("rows in each cell", self.noise.event),)),
             ledger=self.ledger,
             dataset=self.dataset,
             analyst=self.analyst,
@@ -276,18 +276,21 @@ def _classifier(model: Any) -> str:
     return type(model).__name__
 
 
-def predicted_alone(model: Any, rows: Rows) -> Any:
+def predict_alone(model: Any, rows: WeightedRows) -> Any:
     """Return the prediction of each distinct row, made from that row alone.
 
     Matrix products of many rows may round a row differently when others come or go, and a tie could then fall to
     another side: so that one row changes one count only, each is predicted by itself.
     """
     single = np.ones(1, dtype=np.int64)
-    found = [model.predict(Rows(rows.features[place : place + 1], None, single)) for place in range(len(rows.weights))]
+    found = [
+        model.predict(WeightedRows(rows.features[place : place + 1], None, single))
+        for place in range(len(rows.weights))
+    ]
     return np.concatenate(found) if found else np.zeros(0)
 
 
-def _places(model: Any, rows: Rows) -> NDArray[np.int64]:
+def _places(model: Any, rows: WeightedRows) -> NDArray[np.int64]:
     """Return the position of the class of each distinct row, predicted from that row alone; -1 if it is not one.
 
     Anybody may bring a model. Neither what it says nor an error may let a row count twice, or be seen to be there.
@@ -298,14 +301,14 @@ def _places(model: Any, rows: Rows) -> NDArray[np.int64]:
 
 def _place(model: Any, features: Floats) -> int:
     try:
-        found = np.asarray(model.predict(Rows(features, None, np.ones(1, dtype=np.int64))))
+        found = np.asarray(model.predict(WeightedRows(features, None, np.ones(1, dtype=np.int64))))
         same = np.flatnonzero(model.classes_ == found[0]) if found.shape == (1,) else found[:0]
         return int(same[0]) if len(same) else -1
     except Exception:  # noqa: BLE001  # a failure would tell that there is such a row
         return -1
 
 
-def _hits(model: Any, rows: Rows) -> Any:
+def _hits(model: Any, rows: WeightedRows) -> Any:
     """Return the number of rows of each class that are predicted wrongly and rightly."""
     count = len(model.classes_)
     truth = np.asarray(rows.target, dtype=np.int64)
@@ -315,18 +318,18 @@ def _hits(model: Any, rows: Rows) -> Any:
     return exact_product(cells, sides, rows.weights, most=1)
 
 
-def _predictions(model: Any, rows: Rows) -> Any:
+def _predictions(model: Any, rows: WeightedRows) -> Any:
     """Return the number of rows that are put into each class."""
     cells = (_places(model, rows)[:, None] == np.arange(len(model.classes_))).astype(np.float64)
     return exact_product(cells, np.ones((len(cells), 1)), rows.weights, most=1)
 
 
-def _accuracy(counts: Any, guarantee: Guarantee) -> Evaluation:
+def _accuracy(counts: Any, guarantee: Guarantee) -> ModelEvaluation:
     total = float(counts.sum())
     value, baseline = None, None
     if total > 0:
         value, baseline = float(counts[:, 1].sum()) / total, float(counts.sum(axis=1).max()) / total
-    return Evaluation(measure="accuracy", value=value, baseline=baseline, rows=round(total), guarantee=guarantee)
+    return ModelEvaluation(measure="accuracy", value=value, baseline=baseline, rows=round(total), guarantee=guarantee)
 
 
 def _check_target(model: Any) -> None:

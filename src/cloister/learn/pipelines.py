@@ -14,8 +14,8 @@ from cloister.accounting.accountants import compose
 from cloister.accounting.composition import sequential
 from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, PureDP
 from cloister.errors import AccountingError, ParameterError, ParameterTypeError
+from cloister.learn._exact_steps import learns_nothing
 from cloister.learn.base import PrivateEstimator
-from cloister.learn.exact_steps import learns_nothing
 
 __all__ = ["pipeline_guarantee"]
 

@@ -26,18 +26,19 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from cloister.accounting.events import ApproxEvent, PureEvent
-from cloister.accounting.failures import finish
+from cloister.accounting.payment import finish
 from cloister.core import exact
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.core.random import RandomSource, RandomState, caveats_of, chances, random_source
+from cloister.core.whole_rows import exact_product
 from cloister.errors import ParameterError, ParameterTypeError, did_you_mean
-from cloister.learn.base import PUBLIC_FACTS, Plan, Preview, PrivateEstimator
-from cloister.learn.evaluation import predicted_alone
-from cloister.learn.exact_steps import caveats_of_steps, warn_of_exact_steps
-from cloister.learn.outlook import warn_if_hopeless
-from cloister.learn.reading import Reading, read
-from cloister.learn.rows import Rows, exact_product
-from cloister.mechanisms.allowance import Allowance, Step
+from cloister.learn._exact_steps import caveats_of_steps, warn_of_exact_steps
+from cloister.learn._inputs import Reading, read
+from cloister.learn._outlook import warn_if_hopeless
+from cloister.learn._rows import WeightedRows
+from cloister.learn.base import PUBLIC_FACTS, FitPreview, PrivateEstimator, TrainingPlan
+from cloister.learn.evaluation import predict_alone
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance
 from cloister.mechanisms.selection import Select
 
 __all__ = ["PrivateSearch"]
@@ -83,7 +84,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  #
     best_estimator_: Any = field(init=False)
     best_params_: dict[str, Any] = field(init=False)
     guarantee_: DifferentialPrivacy = field(init=False)
-    steps_: tuple[Step, ...] = field(init=False)
+    steps_: tuple[FitStep, ...] = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> PrivateSearch:
         """Train every candidate and keep the best, for the price of epsilon and delta.
@@ -93,7 +94,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  #
             y: the target, one per row; for a table, the name of its column.
         """
         model, settings, threshold = self._model(), self._settings(), self._threshold()
-        whole = Allowance(
+        whole = NoiseAllowance(
             total_epsilon=self.epsilon,
             total_delta=self.delta,
             adjacency=model.adjacency,
@@ -101,8 +102,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  #
             max_rows_per_unit=model.max_rows_per_unit,
         )
         reading = read(model, X, y)
-        share = Allowance(total_epsilon=whole.epsilon / len(settings), total_delta=whole.delta / len(settings))
+        share = NoiseAllowance(total_epsilon=whole.epsilon / len(settings), total_delta=whole.delta / len(settings))
         candidates = [clone(model).set_params(**chosen) for chosen in settings]
+        # What a candidate cannot do it refuses here, before anything is paid.
         plans = [candidate._plan(reading.facts, share) for candidate in candidates]  # noqa: SLF001  # its family
         choice = _choice(len(candidates), whole, is_number=model.target == "number")
         preview = _preview(model, reading, whole, plans, choice)
@@ -113,7 +115,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  #
         model._pay(preview)  # noqa: SLF001  # its family
         self._forget()
 
-        def chosen(rows: Rows) -> int:
+        def chosen(rows: WeightedRows) -> int:
             learned, held_out = _split(rows, threshold, source)
             for candidate, plan in zip(candidates, plans, strict=True):
                 _copy_names(model, candidate)
@@ -199,13 +201,13 @@ def _check_values(name: str, values: Any, known: list[str]) -> None:
         raise ParameterTypeError(f"The values of {name} are not a list.", fix=f'write grid={{"{name}": [1, 2]}}.')
 
 
-def _choice(count: int, whole: Allowance, *, is_number: bool) -> Select:
+def _choice(count: int, whole: NoiseAllowance, *, is_number: bool) -> Select:
     sensitivity = Fraction(_STEPS if is_number else 1)
     places = tuple(range(max(2, count)))
     return Select(candidates=places, score_sensitivity=sensitivity, epsilon=whole.epsilon, monotone=True)
 
 
-def _warn_of(model: PrivateEstimator, reading: Reading, plans: list[Plan], *, learned: float) -> None:
+def _warn_of(model: PrivateEstimator, reading: Reading, plans: list[TrainingPlan], *, learned: float) -> None:
     """Say that not even the candidate with the least noise would learn anything from its share of the rows."""
     rows = model._known_rows(reading)  # noqa: SLF001  # its family
     outlooks = [plan.outlook for plan in plans if plan.outlook is not None]
@@ -213,36 +215,38 @@ def _warn_of(model: PrivateEstimator, reading: Reading, plans: list[Plan], *, le
     warn_if_hopeless(best, None if rows is None else int(learned * rows), stacklevel=3)
 
 
-def _preview(model: Any, reading: Reading, whole: Allowance, plans: list[Plan], choice: Select) -> Preview:
+def _preview(
+    model: Any, reading: Reading, whole: NoiseAllowance, plans: list[TrainingPlan], choice: Select
+) -> FitPreview:
     assumed = (PUBLIC_FACTS, *reading.facts.assumptions, *model._assumptions())  # noqa: SLF001  # its family
     trained = [
-        Step(f"candidate {place + 1}: {step.label}", step.event)
+        FitStep(f"candidate {place + 1}: {step.label}", step.event)
         for place, plan in enumerate(plans)
         for step in plan.steps
     ]
-    chosen = Step("the choice, on rows that were held out", choice.event)
+    chosen = FitStep("the choice, on rows that were held out", choice.event)
     steps = (*trained, chosen) if len(plans) > 1 else tuple(trained)
-    return Preview(guarantee=whole.guarantee(assumptions=assumed), steps=steps, event=_event(whole))
+    return FitPreview(guarantee=whole.guarantee(assumptions=assumed), steps=steps, event=_event(whole))
 
 
-def _event(whole: Allowance) -> PureEvent | ApproxEvent:
+def _event(whole: NoiseAllowance) -> PureEvent | ApproxEvent:
     """Return what the whole search is for the accountants: its two sides see different rows, so they do not add up."""
     if whole.is_pure:
         return PureEvent(epsilon=whole.total_epsilon)
     return ApproxEvent(epsilon=whole.total_epsilon, delta=whole.total_delta)
 
 
-def _split(rows: Rows, threshold: int, source: RandomSource) -> tuple[Rows, Rows]:
+def _split(rows: WeightedRows, threshold: int, source: RandomSource) -> tuple[WeightedRows, WeightedRows]:
     """Return the rows to learn from and those held out; every occurrence of a row has a coin of its own."""
     coins = chances(source, threshold, int(rows.weights.sum()))
     owners = np.repeat(np.arange(len(rows.weights)), rows.weights)
     held = np.bincount(owners[coins], minlength=len(rows.weights)).astype(np.int64)
-    return _taken(rows, rows.weights - held), _taken(rows, held)
+    return _select_rows(rows, rows.weights - held), _select_rows(rows, held)
 
 
-def _taken(rows: Rows, weights: Any) -> Rows:
+def _select_rows(rows: WeightedRows, weights: Any) -> WeightedRows:
     some = weights > 0
-    return Rows(rows.features[some], np.asarray(rows.target)[some], weights[some])
+    return WeightedRows(rows.features[some], np.asarray(rows.target)[some], weights[some])
 
 
 def _copy_names(model: Any, candidate: Any) -> None:
@@ -252,15 +256,16 @@ def _copy_names(model: Any, candidate: Any) -> None:
             setattr(candidate, name, getattr(model, name))
 
 
-def _score(candidate: Any, rows: Rows, reading: Reading) -> int:
+def _score(candidate: Any, rows: WeightedRows, reading: Reading) -> int:
     """Return the number of rows predicted rightly, or for numbers the sum of how near they are, in whole steps."""
     if not len(rows.weights):
         return 0
-    predicted, truth = predicted_alone(candidate, rows), np.asarray(rows.target)
+    predicted, truth = predict_alone(candidate, rows), np.asarray(rows.target)
     if reading.facts.target.bounds is None:
         points = (predicted == candidate.classes_[truth]).astype(np.float64)
     else:
         low, high = reading.facts.target.bounds
+        # A prediction that is no number is taken for the worst one, and fails for no row.
         away = np.abs(np.clip(predicted, low, high) - np.clip(truth, low, high)) / (high - low)
         points = np.rint((1.0 - np.clip(np.nan_to_num(away, nan=1.0), 0.0, 1.0)) * _STEPS)
     total = exact_product(np.ones((len(points), 1)), points[:, None], rows.weights, most=_STEPS)

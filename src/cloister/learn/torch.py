@@ -29,16 +29,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.accounting.failures import finish
-from cloister.accounting.paying import pay
+from cloister.accounting.payment import finish, pay
 from cloister.core import validation
 from cloister.core.guarantees import Caveat, DifferentialPrivacy
 from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
 from cloister.errors import MissingExtraError, ParameterError, ParameterTypeError
-from cloister.learn.neural.sampling import poisson_sample
-from cloister.learn.neural.schedule import Schedule, check_sampling, noisy_row_count, sample_rate, scheduled
-from cloister.learn.outlook import warn_if_hopeless
-from cloister.mechanisms.allowance import Allowance, Step
+from cloister.learn._outlook import warn_if_hopeless
+from cloister.learn.neural._schedule import (
+    Schedule,
+    check_sampling,
+    noisy_row_count,
+    plan_schedule,
+    poisson_sample,
+    sample_rate,
+)
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance
 
 __all__ = ["ROUNDED_TOGETHER", "PrivateTorch"]
 
@@ -107,7 +112,7 @@ class PrivateTorch:
     random_state: RandomState = None
 
     guarantee_: DifferentialPrivacy = field(init=False)
-    steps_: tuple[Step, ...] = field(init=False)
+    steps_: tuple[FitStep, ...] = field(init=False)
 
     def fit(self, inputs: Any, targets: Any) -> PrivateTorch:
         """Train the module on rows, for the price of epsilon and delta.
@@ -123,7 +128,7 @@ class PrivateTorch:
         """
         torch = _torch()
         features, truths = _rows(torch, inputs, targets)
-        schedule, allowance = self._planned()
+        schedule, allowance = self._plan_training()
         loss = _loss(torch, self.loss)
         _check_module(torch, self.module)
         _check_rows_apart(torch, self.module, loss, features, truths)
@@ -143,6 +148,7 @@ class PrivateTorch:
             purpose="train PrivateTorch",
         )
         self.guarantee_, self.steps_ = guarantee.with_caveat(*caveats_of(source)), schedule.steps
+        # Should the first attempt fail half way, the one on no rows must begin with the same parameters.
         untrained = {name: item.detach().clone() for name, item in self.module.state_dict().items()}
 
         def train(features: Any, truths: Any) -> None:
@@ -163,14 +169,14 @@ class PrivateTorch:
         self.module.train(training)
         return outputs
 
-    def _planned(self) -> tuple[Schedule, Allowance]:
-        allowance = Allowance(total_epsilon=self.epsilon, total_delta=self.delta, adjacency=self.adjacency)
+    def _plan_training(self) -> tuple[Schedule, NoiseAllowance]:
+        allowance = NoiseAllowance(total_epsilon=self.epsilon, total_delta=self.delta, adjacency=self.adjacency)
         check_sampling(allowance, what="PrivateTorch")
         rate, rows = sample_rate(rate=self.sample_rate, rows=self.expected_rows, batch=self.batch_size)
         validation.check_count(self.rows_at_once, name="rows_at_once", at_least=1)
         validation.check_positive(self.clip, name="clip")
         epochs: Fraction = validation.check_positive(self.epochs, name="epochs")
-        schedule = scheduled(
+        schedule = plan_schedule(
             allowance,
             rate=rate,
             expected_rows=rows,
@@ -245,6 +251,7 @@ def whole_contributions(gradients: NDArray[np.float64], *, clip: float) -> NDArr
     below 2**-21: the margin covers it.
     """
     finite = np.where(np.isfinite(gradients).all(axis=1, keepdims=True), gradients, 0.0)
+    # Divided by its largest entry first, a row has squares that neither overflow nor vanish.
     largest = np.maximum(np.abs(finite).max(axis=1, keepdims=True, initial=0.0), 1e-300)
     with np.errstate(over="ignore"):
         norms = largest * np.sqrt(np.square(finite / largest).sum(axis=1, keepdims=True))
@@ -324,6 +331,7 @@ def _row_gradients(torch: Any, module: Any) -> Iterator[Any]:
     """Wrap a module so that it keeps the gradient of each row; buffers are left as they were."""
     from opacus import GradSampleModule
 
+    # Buffers, such as running means, would carry what was seen of the rows out of the fit.
     buffers = {name: item.clone() for name, item in module.named_buffers()}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)

@@ -11,47 +11,38 @@ only reports leave them; the collector calls `estimate`.
 from __future__ import annotations
 
 from cloister.local.collection.attributes import SeveralAttributes
-from cloister.local.collection.consistency import consistent_together, with_known_counts
-from cloister.local.collection.leveled_estimate import LeveledEstimate
+from cloister.local.collection.joint_estimates import consistent_together, with_known_counts
 from cloister.local.collection.levels import LEVELS, LeveledQuestion, PrivacyLevels
-from cloister.local.collection.longitudinal import RepeatedDevice, RepeatedQuestion
-from cloister.local.collection.memoized import MemoizedDevice, MemoizedQuestion
-from cloister.local.collection.person import Respondent
-from cloister.local.collection.shuffling import shuffled
+from cloister.local.collection.longitudinal import MemoizedDevice, MemoizedQuestion, RepeatedDevice, RepeatedQuestion
+from cloister.local.collection.respondent import Respondent
+from cloister.local.collection.shuffle_model import shuffled
+from cloister.local.collection.stratification import LeveledEstimate
 from cloister.local.domain import Domain
 from cloister.local.estimates import FrequencyEstimate, MeanEstimate
-from cloister.local.frequency.direct import DirectEncoding
 from cloister.local.frequency.hadamard import HadamardResponse
 from cloister.local.frequency.hashing import OptimizedLocalHashing
 from cloister.local.frequency.histogram import SummationHistogramEncoding, ThresholdHistogramEncoding
 from cloister.local.frequency.pram import Pram
-from cloister.local.frequency.randomized_response import RandomizedResponse
+from cloister.local.frequency.randomized_response import DirectEncoding, RandomizedResponse
 from cloister.local.frequency.rappor import Rappor, RapporDevice
-from cloister.local.frequency.recommending import Recommendation, recommend
 from cloister.local.frequency.subset import SubsetSelection
-from cloister.local.frequency.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding
-from cloister.local.frequency.unary_set import UnarySet
-from cloister.local.frequent_values import FrequentValues
-from cloister.local.heavy_hitters import HeavyHitters
-from cloister.local.naive_bayes.binning import Bins
-from cloister.local.naive_bayes.categorical import LocalCategoricalNaiveBayes
-from cloister.local.naive_bayes.gaussian import LocalGaussianNaiveBayes
+from cloister.local.frequency.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding, UnarySet
+from cloister.local.heavy_hitters import FrequentValues, HeavyHitters
+from cloister.local.naive_bayes.categorical_model import LocalCategoricalNaiveBayes
+from cloister.local.naive_bayes.features import Bins
+from cloister.local.naive_bayes.gaussian_model import LocalGaussianNaiveBayes
 from cloister.local.naive_bayes.projection import PublicProjection
-from cloister.local.numeric.base import NumericProtocol
-from cloister.local.numeric.distribution import DistributionEstimate
-from cloister.local.numeric.duchi import Duchi
-from cloister.local.numeric.duchi_vector import DuchiVector
+from cloister.local.numeric.base import NumericProtocol, VectorEstimate, VectorProtocol
+from cloister.local.numeric.duchi import Duchi, DuchiVector
 from cloister.local.numeric.hybrid import Hybrid
 from cloister.local.numeric.laplace import LaplaceVector, LocalLaplace
-from cloister.local.numeric.piecewise import Piecewise
-from cloister.local.numeric.piecewise_vector import PiecewiseVector
-from cloister.local.numeric.recommend import NumericRecommendation, recommend_numeric
-from cloister.local.numeric.square_wave import SquareWave
-from cloister.local.numeric.vectors import VectorEstimate, VectorProtocol
+from cloister.local.numeric.piecewise import Piecewise, PiecewiseVector
+from cloister.local.numeric.square_wave import DistributionEstimate, SquareWave
 from cloister.local.poisoning import PoisoningBound, ReportCheck, check_reports, poisoning_bound
 from cloister.local.protocol import Protocol, open_protocol, protocols
-from cloister.local.reports import Report, Reports
-from cloister.local.survey import Collector, Question, Survey
+from cloister.local.recommendation import NumericRecommendation, Recommendation, recommend, recommend_numeric
+from cloister.local.reports import LocalReport, Reports
+from cloister.local.survey import Collector, Survey, SurveyQuestion
 
 __all__ = [
     "LEVELS",
@@ -73,6 +64,7 @@ __all__ = [
     "LocalCategoricalNaiveBayes",
     "LocalGaussianNaiveBayes",
     "LocalLaplace",
+    "LocalReport",
     "MeanEstimate",
     "MemoizedDevice",
     "MemoizedQuestion",
@@ -87,14 +79,12 @@ __all__ = [
     "PrivacyLevels",
     "Protocol",
     "PublicProjection",
-    "Question",
     "RandomizedResponse",
     "Rappor",
     "RapporDevice",
     "Recommendation",
     "RepeatedDevice",
     "RepeatedQuestion",
-    "Report",
     "ReportCheck",
     "Reports",
     "Respondent",
@@ -103,6 +93,7 @@ __all__ = [
     "SubsetSelection",
     "SummationHistogramEncoding",
     "Survey",
+    "SurveyQuestion",
     "SymmetricUnaryEncoding",
     "ThresholdHistogramEncoding",
     "UnarySet",

@@ -56,7 +56,7 @@ class Domain:
             )
         if isinstance(values, int | np.integer) and not isinstance(values, bool):
             values = range(check_count(values, name="domain", at_least=at_least))
-        found = _cleaned(_of_size(values, at_least=at_least))
+        found = _clean_values(_of_size(values, at_least=at_least))
         return cls(_of_size(found, at_least=at_least))
 
     def __len__(self) -> int:
@@ -69,6 +69,7 @@ class Domain:
             OutsideDomainError: if a value is missing or not declared; it is not told which.
         """
         array = _plain_array(values)
+        # Successive integers need no dictionary; truth values do, although NumPy would cast them to numbers.
         if (
             self._first is not None
             and array is not None
@@ -78,8 +79,9 @@ class Domain:
             return self._counted(array)
         encoded = _dictionary(values)
         places = [self._places.get(value, -1) for value in encoded.dictionary.to_pylist()]
+        # A missing value gets the place behind the last one, which holds -1: it is refused like an undeclared answer.
         indices = encoded.indices.cast(pa.int64()).fill_null(len(places)).to_numpy()
-        return self._checked(np.array([*places, -1], dtype=np.int64)[indices])
+        return self._check_codes(np.array([*places, -1], dtype=np.int64)[indices])
 
     def code(self, value: object) -> int:
         """Return the code of one value."""
@@ -88,7 +90,8 @@ class Domain:
     @cached_property
     def hash(self) -> str:
         """Return the SHA-256 of the domain's canonical text, which clients compare."""
-        text = json.dumps([_tagged(value) for value in self.values], ensure_ascii=False, separators=(",", ":"))
+        # The type is part of the text, as 1, True and "1" are three different answers.
+        text = json.dumps([_tag_value(value) for value in self.values], ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
@@ -101,15 +104,17 @@ class Domain:
         first = self.values[0]
         if isinstance(first, bool) or not isinstance(first, int):
             return None
+        # The last value must fit 64 bits as well, or the subtraction of codes could wrap around into the domain.
         if not -(2**63) <= first <= 2**63 - len(self.values):
             return None
         return first if self.values == tuple(range(first, first + len(self.values))) else None
 
     def _counted(self, array: NDArray[Any]) -> Codes:
+        # A difference that wraps around never falls within the domain, as all of its values fit 64 bits.
         offset = array.astype(np.int64) - np.int64(self._first or 0)
-        return self._checked(np.where((offset >= 0) & (offset < len(self)), offset, -1))
+        return self._check_codes(np.where((offset >= 0) & (offset < len(self)), offset, -1))
 
-    def _checked(self, codes: Codes) -> Codes:
+    def _check_codes(self, codes: Codes) -> Codes:
         if (codes < 0).any():
             raise _outside()
         return codes
@@ -121,6 +126,7 @@ _Sized = TypeVar("_Sized")
 def _of_size(values: _Sized, *, at_least: int) -> _Sized:
     """Return values that are not too few or too many, as far as that can be told before they are listed."""
     if isinstance(values, range):
+        # `len` fails for ranges beyond 2**63, which are to be refused with a sentence.
         count = max(0, -((values.start - values.stop) // values.step))
     elif isinstance(values, tuple):
         count = len(values)
@@ -134,7 +140,7 @@ def _of_size(values: _Sized, *, at_least: int) -> _Sized:
     return values
 
 
-def _cleaned(values: object) -> tuple[Category, ...]:
+def _clean_values(values: object) -> tuple[Category, ...]:
     if isinstance(values, range):
         return tuple(values)
     if isinstance(values, set | frozenset):
@@ -209,7 +215,7 @@ def _dictionary(values: Any) -> pa.DictionaryArray:  # a list, an array, a Serie
     return encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
 
 
-def _tagged(value: Category) -> str:
+def _tag_value(value: Category) -> str:
     match value:
         case bool():
             return f"b:{'true' if value else 'false'}"

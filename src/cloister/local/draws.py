@@ -92,6 +92,7 @@ class _Path:
 
     def _choose(self, options: list[Fraction]) -> int:
         step = len(self.options)
+        # Beyond the given choices the first possible outcome is taken and noted, so that `next` can go on from it.
         if step == len(self.choices):
             self.choices.append(_next_possible(options, 0))
         self.options.append(options)
@@ -100,6 +101,7 @@ class _Path:
 
     def next(self) -> list[int] | None:
         """Return the choices of the next path, or None after the last."""
+        # Depth first: the last decision with another outcome left changes, and everything behind it is decided anew.
         for step in reversed(range(len(self.choices))):
             following = _next_possible(self.options[step], self.choices[step] + 1)
             if following < len(self.options[step]):
@@ -128,4 +130,5 @@ def _coin(threshold: int) -> list[Fraction]:
 
 
 def _next_possible(options: list[Fraction], start: int) -> int:
+    # Impossible outcomes are no paths: a coin that is certain must not double the work.
     return next((place for place in range(start, len(options)) if options[place]), len(options))

@@ -2,29 +2,100 @@
 
 Raw estimates are unbiased and may be negative or above the number of reports. `FrequencyEstimate.consistent` mends
 that at the price of a small bias for rare values.
+
+Every estimate carries the guarantee of its reports. `attach_guarantee` writes the one of a whole collection on it and
+on the estimates within it. Numbers are told to people without powers of ten, and with no more digits than the margin
+allows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.guarantees import Guarantee
+from cloister.core.postprocessing import clip, norm_sub, project_to_simplex
 from cloister.core.result import Result
-from cloister.core.simplex import clip, norm_sub, project_to_simplex
 from cloister.core.validation import check_choice, check_confidence
 from cloister.data.columns import Category
 from cloister.errors import TooFewReportsError
-from cloister.local.words import with_margin
 
 if TYPE_CHECKING:
     from cloister.plotting import Figure
 
-__all__ = ["ByValue", "FrequencyEstimate", "MeanEstimate", "count_of", "enough", "z_of"]
+__all__ = [
+    "ByValue",
+    "FrequencyEstimate",
+    "MeanEstimate",
+    "attach_guarantee",
+    "count_of",
+    "enough",
+    "number_text",
+    "with_margin",
+    "z_of",
+]
+
+
+_MOST_DECIMALS = 12
+_LARGEST = 1e15
+
+
+def number_text(value: float, digits: int = 4) -> str:
+    """Return a number with some leading digits.
+
+    >>> number_text(29831.4), number_text(0.0123449), number_text(-7.5), number_text(0)
+    ('29,830', '0.01234', '-7.5', '0')
+    """
+    if not math.isfinite(value) or abs(value) >= _LARGEST or 0 < abs(value) < 10**-_MOST_DECIMALS:
+        return f"{value:.{digits}g}"
+    decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
+    shown = f"{round(value, decimals):,.{min(max(decimals, 0), _MOST_DECIMALS)}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def with_margin(value: float, margin: float) -> str:
+    """Return a number and its margin, with the decimals that two digits of the margin have.
+
+    >>> with_margin(29831.4, 2211.9), with_margin(7.0113, 0.2312)
+    ('29,830 ± 2,200', '7.01 ± 0.23')
+    """
+    if not math.isfinite(margin) or not 10**-_MOST_DECIMALS < margin < _LARGEST or abs(value) >= _LARGEST:
+        return f"{number_text(value)} ± {number_text(margin, 2)}"
+    decimals = 1 - math.floor(math.log10(margin))
+    places = min(max(decimals, 0), _MOST_DECIMALS)
+    shown = max(decimals, -max(math.floor(math.log10(abs(value))) - 3, 0)) if value else decimals
+    return f"{round(value, shown):,.{places}f} ± {round(margin, decimals):,.{places}f}"
+
+
+_R = TypeVar("_R", bound=Result)
+
+
+def attach_guarantee(estimate: _R, guarantee: Guarantee, *notes: str) -> _R:
+    """Return an estimate that carries a guarantee, as do the estimates within it: those of a vector's numbers, a mean.
+
+    Args:
+        estimate: of any protocol.
+        guarantee: what its people are promised in all.
+        notes: further sentences, for estimates that have notes.
+    """
+    changes: dict[str, Any] = {"guarantee": guarantee}
+    # Estimates within the estimate rest on the same reports: none of them may keep a smaller promise of its own.
+    for part in fields(estimate):
+        value = getattr(estimate, part.name)
+        if isinstance(value, Result):
+            changes[part.name] = attach_guarantee(value, guarantee)
+        elif isinstance(value, tuple) and value and all(isinstance(item, Result) for item in value):
+            changes[part.name] = tuple(attach_guarantee(item, guarantee) for item in value)
+    if hasattr(estimate, "notes"):
+        changes["notes"] = (*estimate.notes, *notes)
+    return replace(estimate, **changes)
+
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -173,6 +244,7 @@ class FrequencyEstimate(Result):
         """Return bars of the shares, raw ones with their 95% margins."""
         from cloister.plotting import bars_with_errors
 
+        # Margins belong to the raw counts; at mended bars they would claim a precision that nobody worked out.
         margins = None if self._mending else (100 * self._half_widths / self.reports).tolist()
         lines = f"mended ({self.method}), without margins" if self._mending else "lines show 95% margins"
         return bars_with_errors(

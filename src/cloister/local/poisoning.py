@@ -7,9 +7,9 @@ it the maximal gain attack). The smaller epsilon, the larger the weight.
 
 `poisoning_bound` says before anything is published how much so many fake reports can change any count: a number to hold
 against the effect that one wants to claim. `check_reports` tests whether reports look as if devices had followed the
-protocol, see `plausibility`. It finds crude attacks. It cannot find fake people who follow the protocol with a value of
-their choice: they look like honest people with that value, each counts as one person, and only knowing who may report
-(one-time tokens, accounts) keeps their number small.
+protocol, see `_plausibility`. It finds crude attacks. It cannot find fake people who follow the protocol with a value
+of their choice: they look like honest people with that value, each counts as one person, and only knowing who may
+report (one-time tokens, accounts) keeps their number small.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 from cloister.core.result import Result
 from cloister.core.validation import check_count, check_probability
 from cloister.errors import ParameterError
+from cloister.local._plausibility import PlausibilityFinding, findings_of
 from cloister.local.estimates import enough
-from cloister.local.plausibility import Finding, findings_of
 from cloister.local.protocol import Protocol
 
 __all__ = ["PoisoningBound", "ReportCheck", "check_reports", "poisoning_bound"]
@@ -100,14 +100,15 @@ class ReportCheck(Result):
 
     schema: ClassVar[str] = "cloister.report_check/1"
 
-    findings: tuple[Finding, ...]
+    findings: tuple[PlausibilityFinding, ...]
     reports: int
     protocol: str
     false_alarm: float
 
     @property
-    def alarms(self) -> tuple[Finding, ...]:
+    def alarms(self) -> tuple[PlausibilityFinding, ...]:
         """Return the tests that honest reports would hardly ever fail."""
+        # The rate holds for all tests together, so that each one gets an equal part of it.
         limit = self.false_alarm / len(self.findings)
         return tuple(finding for finding in self.findings if finding.chance <= limit)
 

@@ -32,11 +32,11 @@ from cloister.errors import (
     ParameterError,
     ParameterTypeError,
 )
+from cloister.local._output_space import OutputSpace, Payload
+from cloister.local._plausibility import Test
 from cloister.local.draws import CERTAIN, Draws, SourceDraws
 from cloister.local.estimates import Floats
-from cloister.local.output_space import OutputSpace, Payload
-from cloister.local.plausibility import Test
-from cloister.local.reports import Report, Reports, read_reports
+from cloister.local.reports import LocalReport, Reports, read_reports
 
 __all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "Protocol", "check_local_epsilon", "open_protocol", "protocols"]
 
@@ -77,11 +77,13 @@ class Protocol(ABC):
         device does must say anew how likely its reports are and what they are compared with.
         """
         super().__init_subclass__(**options)
+        # A family without a name is never used by itself: its members answer for what it leaves open.
         if "name" not in vars(cls):
             return
         home = {name: next(place for place, kind in enumerate(cls.__mro__) if name in vars(kind)) for name in _STATED}
         required = (*_STATED, *_ALSO_STATED)
         missing = [name for name in required if getattr(getattr(cls, name), "__isabstractmethod__", False)]
+        # What is stated above the class that changes the device was said about another device.
         missing += [name for name in _STATED if name not in missing and home[name] > home["perturb"]]
         if missing:
             raise InternalError(f'the local protocol "{cls.name}" does not state {", ".join(missing)}')
@@ -100,8 +102,10 @@ class Protocol(ABC):
         source = random_source(random_state)
         codes, is_single = self.encode(values)
         draws = SourceDraws(source)
+        # One device draws in the order of the protocol, which browsers share; for many people at once no order is
+        # promised.
         payload = self.perturb(codes, draws) if is_single else self.perturb_many(codes, draws)
-        kind = Report if is_single else Reports
+        kind = LocalReport if is_single else Reports
         return kind(self, payload, caveats_of(source))
 
     @abstractmethod
@@ -131,7 +135,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def plausibility_tests(self) -> Iterator[Test]:
-        """Yield what honest reports are compared with, whatever people's values are; see `plausibility`."""
+        """Yield what honest reports are compared with, whatever people's values are; see `_plausibility`."""
 
     def log_likelihoods(self, payload: Payload) -> Floats:  # noqa: ARG002  # for those that have them
         """Return for each report and value the logarithm of the probability, up to a number for each report.
@@ -227,6 +231,7 @@ class Protocol(ABC):
     def _check_epsilon(self) -> None:
         """Compare the actual law with the epsilon asked for; constructors end with this."""
         actual = self.epsilon_of()
+        # The logarithm is itself rounded up beyond the thirtieth digit, so that equality may look like a little more.
         if actual > self.epsilon + Fraction(1, 10**25):
             raise InternalError(f'"{self.name}" has a larger epsilon than was asked for')
         if actual < self.epsilon - _AGREEMENT:
@@ -261,6 +266,7 @@ def check_local_epsilon(value: object) -> Fraction:
 
 def lie_threshold(epsilon: Fraction, others: int | Fraction = 1) -> int:
     """Return the threshold of ``others / (others + exp(epsilon))``, rounded up: towards privacy."""
+    # The lower bound of exp(epsilon) and the rounding both make the lie likelier, never the truth.
     return ceil(others * CERTAIN / (others + exact.exp_bounds(epsilon)[0]))
 
 
@@ -275,6 +281,7 @@ def open_protocol(record: Any) -> Protocol:  # JSON text or its values
         kind, arguments = protocols.get(str(values["name"])), {"epsilon": values["epsilon"]}
         arguments |= {key: values[key] for key in ("domain", "bounds") if key in values}
         arguments |= dict(values.get("options", {}))
+        # A name that the constructor does not have is the record's mistake, and must not look like one of the caller.
         signature(kind).bind(**arguments)
     except (ValueError, TypeError, KeyError, RecursionError):
         raise _no_record() from None
@@ -282,6 +289,7 @@ def open_protocol(record: Any) -> Protocol:  # JSON text or its values
         made = kind(**arguments)
     except MissingBoundsError:
         raise _no_record() from None
+    # Thresholds in the record are never used, only compared: whoever changes one is found out here.
     if made.to_dict() != values:
         raise ForeignReportError(
             "The protocol record was changed, or made by another version.",
@@ -295,5 +303,6 @@ def _no_record() -> ParameterTypeError:
 
 
 def _hash(record: dict[str, Any]) -> str:
+    # Sorted keys and fixed separators: the same record must hash to the same text in every program.
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

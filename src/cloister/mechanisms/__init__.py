@@ -6,15 +6,20 @@ One bit: `BinaryRandomizedResponse`; one of several categories: `transitions`. `
 move a query.
 """
 
-from cloister.mechanisms import refused, sensitivity, transitions
-from cloister.mechanisms.approximate_laplace import ApproximateLaplace, approximate_laplace_scale
+from cloister.mechanisms import refusals, sensitivity, transitions
 from cloister.mechanisms.base import AdditiveNoise, Mechanism, NoisyAnswer, Selection, mechanisms
-from cloister.mechanisms.bounded_laplace import ClampedLaplace, TruncatedLaplace, truncated_laplace_scale
 from cloister.mechanisms.gaussian import DiscreteGaussian, Gaussian
-from cloister.mechanisms.laplace import DiscreteLaplace, Laplace
+from cloister.mechanisms.laplace import (
+    ApproximateLaplace,
+    ClampedLaplace,
+    DiscreteLaplace,
+    Laplace,
+    TruncatedLaplace,
+    approximate_laplace_scale,
+    truncated_laplace_scale,
+)
 from cloister.mechanisms.randomized_response import BinaryRandomizedResponse, randomized_response_epsilon
-from cloister.mechanisms.selection import Select, select
-from cloister.mechanisms.sparse_vector import SparseVector, ThresholdAnswers
+from cloister.mechanisms.selection import Select, SparseVector, ThresholdAnswers, select
 from cloister.mechanisms.staircase import Staircase
 from cloister.mechanisms.vector_laplace import VectorLaplace
 
@@ -39,7 +44,7 @@ __all__ = [
     "approximate_laplace_scale",
     "mechanisms",
     "randomized_response_epsilon",
-    "refused",
+    "refusals",
     "select",
     "sensitivity",
     "transitions",

@@ -1,9 +1,9 @@
-"""What a fit may spend, and the noise that its parts buy.
+"""The noise allowance of a fit: what it may spend, and the noise that its parts buy.
 
 Estimators count what one row may change when it is added or removed. Whoever is protected may change more: a person
 with at most m rows changes m of them, and a replaced row is one removed and one added. By group privacy, a mechanism
 that is (epsilon/r, delta/(1 + e + ... + e^(r-1)))-private for one row, e being exp(epsilon/r), is
-(epsilon, delta)-private for r rows; `Allowance.epsilon` and `Allowance.delta` are those for one row.
+(epsilon, delta)-private for r rows; `NoiseAllowance.epsilon` and `NoiseAllowance.delta` are those for one row.
 
 Without delta every part is paid in epsilon, and shares add up. With delta, Gaussian parts are accounted together: noise
 with multipliers m_i is as private as one release with 1/m**2 = sum 1/m_i**2, so a share w has multiplier m / sqrt(w).
@@ -17,15 +17,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from cloister.accounting.conversions import zero_concentrated_to_epsilon
+from cloister.accounting.conversions import gaussian_multiplier, zero_concentrated_to_epsilon
 from cloister.accounting.events import ApproxEvent, Event, PureEvent, SequenceEvent
-from cloister.accounting.gaussian import gaussian_multiplier
 from cloister.core import exact, validation
 from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, PureDP
 from cloister.errors import ParameterError
 from cloister.mechanisms.step_noise import GaussianSteps, LaplaceSteps
 
-__all__ = ["Allowance", "Step", "StepNoise"]
+__all__ = ["FitStep", "NoiseAllowance", "StepNoise"]
 
 StepNoise = LaplaceSteps | GaussianSteps
 
@@ -36,7 +35,7 @@ _HALVINGS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FitStep:
     """One part of a fit: what it is for, and what it is for the accountants."""
 
     label: str
@@ -48,12 +47,12 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Allowance:
+class NoiseAllowance:
     """An exact (epsilon, delta) for the protected unit, and what that leaves for one added or removed row.
 
     Where the unit is a person, all of their rows are added or removed, which is the relation "user".
 
-    >>> allowance = Allowance(total_epsilon=1, adjacency="replace")
+    >>> allowance = NoiseAllowance(total_epsilon=1, adjacency="replace")
     >>> allowance.epsilon, allowance.guarantee().brief()
     (Fraction(1, 2), 'epsilon = 1 per row')
     """
@@ -92,6 +91,7 @@ class Allowance:
         """Return the delta for one row, rounded down."""
         if self.rows == 1 or not self.total_delta:
             return self.total_delta
+        # The factor rounds up, since delta is divided by it.
         factor = sum(exact.exp_bounds(place * self.epsilon)[1] for place in range(self.rows))
         return self.total_delta / factor
 
@@ -105,6 +105,7 @@ class Allowance:
         """Return the square of sigma over sensitivity of one Gaussian release that takes everything, rounded up."""
         if self.epsilon < _SMALLEST:
             raise ParameterError("epsilon is too small for Gaussian noise.", fix="use epsilon of at least 1e-9.")
+        # The slack pays for the step from continuous noise to the lattice, see the Gaussian mechanism.
         squared = gaussian_multiplier(self.epsilon - _SLACK, self.delta) ** 2
         return Fraction(math.ceil(squared * _FINE), _FINE)
 
@@ -113,8 +114,10 @@ class Allowance:
         """Return the largest rho that implies (epsilon, delta) for the protected unit, rounded down."""
         if self.is_pure:
             raise ParameterError("Without a delta there is no rho.", fix="give a delta, such as delta=1e-6.")
+        # The epsilon of rho is always above rho, so that the largest rho lies between these.
         low, high = Fraction(0), self.total_epsilon
         for _ in range(_HALVINGS):
+            # A short denominator keeps halvings quick; it rounds down, towards less budget.
             middle = Fraction(math.floor((low + high) / 2 * _FINE * _FINE), _FINE * _FINE)
             holds = zero_concentrated_to_epsilon(middle, delta=self.total_delta) <= self.total_epsilon
             low, high = (middle, high) if holds else (low, middle)
@@ -140,10 +143,11 @@ class Allowance:
 
     # What it amounts to ----------------------------------------------------------------------------------------------
 
-    def event(self, steps: tuple[Step, ...]) -> Event:
+    def event(self, steps: tuple[FitStep, ...]) -> Event:
         """Return what the steps together are for the accountants of the protected unit."""
         if self.rows == 1:
             return SequenceEvent(events=tuple(step.event for step in steps))
+        # Steps are events of one row. Group privacy made them a promise to the unit, and only that may be composed.
         if self.is_pure:
             return PureEvent(epsilon=self.total_epsilon)
         return ApproxEvent(epsilon=self.total_epsilon, delta=self.total_delta)

@@ -106,7 +106,7 @@ class NoisyAnswer(Result):
 
     def __str__(self) -> str:
         margin = self.margin()
-        shown = _shown(self.value, margin)
+        shown = _format_value(self.value, margin)
         width = int(margin) if margin.is_integer() else margin
         return f"{shown} ± {_digits(width, margin)} (95%), {self.guarantee.brief()}"
 
@@ -179,6 +179,7 @@ def exact_numbers(value: object) -> NDArray[Any]:
         array = _from_python(array)
     if array.dtype.kind in "iu" or _holds_integers(array):
         return with_room(array)
+    # Wider floats would be rounded to doubles, by which neighbors could move further apart than declared.
     if array.dtype != object and array.dtype not in _EXACT_IN_DOUBLE:
         raise ParameterTypeError(
             "The value is not a number or an array of numbers of at most double precision.",
@@ -199,6 +200,7 @@ def _is_finite(array: NDArray[Any]) -> bool:
 
 def with_room(array: NDArray[Any]) -> NDArray[Any]:
     """Return integers as 64 bits where that leaves room for noise, else as Python's own."""
+    # Two comparisons, since abs() of the least int64 is negative.
     fits = bool(((array <= ROOM) & (array >= -ROOM)).all())
     return array.astype(np.int64 if fits else object)
 
@@ -210,6 +212,7 @@ def _from_python(array: NDArray[Any]) -> NDArray[Any]:
         return np.array(items).reshape(array.shape)
     if not all(type(item) in (int, float) for item in items):
         return np.array("refused")
+    # Given a list, NumPy would look for a common type and round some of the numbers.
     exactly = np.empty(len(items), dtype=object)
     exactly[:] = items
     return exactly.reshape(array.shape)
@@ -224,7 +227,7 @@ def unwrap(array: NDArray[Any]) -> Any:
     return array.item() if array.ndim == 0 else array
 
 
-def _shown(value: Any, margin: float) -> str:
+def _format_value(value: Any, margin: float) -> str:
     if isinstance(value, np.ndarray):
         first = ", ".join(_digits(item, margin) for item in value.flat[:6])
         return f"[{first}, ...]" if value.size > 6 else f"[{first}]"

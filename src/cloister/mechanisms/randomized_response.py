@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from cloister.accounting.events import Event, PureEvent
 from cloister.core import exact, validation
+from cloister.core.construction import construct
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, PureDP
 from cloister.core.random import RandomState
 from cloister.errors import ParameterTypeError, UnsafeMechanismError
 from cloister.mechanisms.base import NoisyAnswer, mechanisms, open_source
-from cloister.mechanisms.sampling.fixed import Interval
-from cloister.mechanisms.sampling.inversion import bernoulli
+from cloister.mechanisms.sampling.inversion import FixedPointInterval, bernoulli
 
 _LARGEST_EPSILON = 50
 
@@ -38,6 +39,7 @@ def randomized_response_epsilon(truth: object, second: object) -> Fraction | Non
     """
     told = validation.check_probability(truth, name="truth")
     heads = validation.check_probability(second, name="second")
+    # The rarer lie has the largest ratio: the same report as the truth is that lie plus the honest share.
     rarest = (1 - told) * min(heads, 1 - heads)
     if rarest == 0:
         return None if told else Fraction(0)
@@ -58,6 +60,15 @@ class BinaryRandomizedResponse:
     second: Fraction = Fraction(1, 2)
     unit: str = "answer"
 
+    def __init__(
+        self,
+        *,
+        truth: Number,
+        second: Number = Fraction(1, 2),
+        unit: str = "answer",
+    ) -> None:
+        construct(self, truth=truth, second=second, unit=unit)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "truth", validation.check_probability(self.truth, name="truth"))
         object.__setattr__(self, "second", validation.check_probability(self.second, name="second"))
@@ -75,6 +86,8 @@ class BinaryRandomizedResponse:
             raise UnsafeMechanismError(
                 "An epsilon this large tells the truth practically always.", fix=f"use epsilon <= {_LARGEST_EPSILON}."
             )
+        # The epsilon of the coins is rounded up afterwards: a hair less makes sure that it is not above what was
+        # asked.
         odds = exact.exp_bounds(loss * (1 - Fraction(1, 10**30)), digits=80)[0]
         precision = 10**120
         return cls(truth=Fraction(int((odds - 1) / (odds + 1) * precision), precision), unit=unit)
@@ -118,8 +131,16 @@ class BinaryRandomizedResponse:
         """Return the told bit for a private bit, or told bits for an array of them."""
         source, guarantee = open_source(random_state, self.guarantee)
         private = _bits(value)
-        told = bernoulli(lambda bits: Interval.of(self.truth, bits)).draw(source, private.size).reshape(private.shape)
-        coins = bernoulli(lambda bits: Interval.of(self.second, bits)).draw(source, private.size).reshape(private.shape)
+        told = (
+            bernoulli(lambda bits: FixedPointInterval.of(self.truth, bits))
+            .draw(source, private.size)
+            .reshape(private.shape)
+        )
+        coins = (
+            bernoulli(lambda bits: FixedPointInterval.of(self.second, bits))
+            .draw(source, private.size)
+            .reshape(private.shape)
+        )
         answers = np.where(told.astype(np.bool_), private, coins).astype(np.int64)
         answer = int(answers) if answers.ndim == 0 else answers
         return NoisyAnswer(value=answer, guarantee=guarantee, mechanism=self, event=self.event)

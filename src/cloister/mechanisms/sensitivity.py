@@ -37,6 +37,7 @@ def overlapping_counts(number: int, adjacency: Adjacency) -> Sensitivity:
 def histogram(adjacency: Adjacency, *, cells_per_unit: int = 1) -> Sensitivity:
     """Return the sensitivity of counts in disjoint cells, each unit being in at most some of them."""
     cells = validation.check_count(cells_per_unit, name="cells_per_unit", at_least=1)
+    # A replaced unit leaves its cells and enters as many others.
     return _cells(2 * cells if _is_replace(adjacency) else cells)
 
 
@@ -51,6 +52,7 @@ def bounded_sum(bounds: object, adjacency: Adjacency, *, centered: bool = False)
     low, high = validation.check_bounds(bounds)
     if _is_replace(adjacency):
         return high - low
+    # An added row adds its own clamped value, or its distance from the middle, and changes nothing else.
     return (high - low) / 2 if centered else max(abs(low), abs(high))
 
 
@@ -71,6 +73,7 @@ def mean(bounds: object, adjacency: Adjacency, *, rows: int | None = None, at_le
     if at_least is None:
         return high - low
     smallest = validation.check_count(at_least, name="at_least", at_least=1)
+    # With one row more or less, the mean of the larger dataset has at least one row more than promised.
     return (high - low) / (smallest if replaced else smallest + 1)
 
 
@@ -93,6 +96,7 @@ def variance(bounds: object, adjacency: Adjacency, *, rows: int | None = None, s
             "The sample variance is not covered under add/remove.", fix="use sample=False, or release sums and counts."
         )
     if rows is None:
+        # The variance of one row is 0, and no variance in bounds is above a quarter of the squared width.
         return square / 4
     size = validation.check_count(rows, name="rows", at_least=1)
     return size * square / (size + 1) ** 2

@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import random, validation
+from cloister.core.construction import construct
+from cloister.core.exact import Number
+from cloister.core.guarantees import Adjacency
 from cloister.core.random import RandomSource
 from cloister.errors import ParameterError
-from cloister.mechanisms.additive import RealNoise
 from cloister.mechanisms.base import PurePromise, mechanisms
-from cloister.mechanisms.lattice import steps_apart_l1
-from cloister.mechanisms.sampling.blocks import Sampler, Symmetric
-from cloister.mechanisms.sampling.discrete_laplace import geometric
-from cloister.mechanisms.sampling.fixed import Interval
-from cloister.mechanisms.sampling.inversion import bernoulli
+from cloister.mechanisms.lattice import RealNoise, steps_apart_l1
+from cloister.mechanisms.sampling.discrete_noise import Sampler, Symmetric, geometric
+from cloister.mechanisms.sampling.inversion import FixedPointInterval, bernoulli
 
 _FITS = 2**50
 
@@ -44,18 +44,20 @@ class _Magnitudes:
 
     def draw(self, source: RandomSource, count: int) -> NDArray[Any]:
         """Return ``count`` independent draws."""
+        # All stairs have the same shape, so that the stair, the part and the place in it are independent.
         is_low = self._is_low.draw(source, count).astype(np.bool_)
         in_high = random.integers_below(source, self._high, count)
         in_low = self._high + random.integers_below(source, self._low, count)
         stairs: NDArray[Any] = self._stair.draw(source, count)
+        # Stairs times their width could pass 64 bits.
         if self._is_wide:
             stairs = stairs.astype(object)
         return np.asarray(stairs * self._steps + np.where(is_low, in_low, in_high))
 
-    def _low_probability(self, epsilon: Fraction, bits: int) -> Interval:
-        falling = Interval.exp_of_minus(epsilon, bits)
-        low = Interval(falling.low * self._low, falling.high * self._low, bits)
-        return low.over(Interval.of(Fraction(self._high), bits) + low)
+    def _low_probability(self, epsilon: Fraction, bits: int) -> FixedPointInterval:
+        falling = FixedPointInterval.exp_of_minus(epsilon, bits)
+        low = FixedPointInterval(falling.low * self._low, falling.high * self._low, bits)
+        return low.over(FixedPointInterval.of(Fraction(self._high), bits) + low)
 
 
 @lru_cache(maxsize=64)
@@ -73,6 +75,29 @@ class Staircase(PurePromise, RealNoise):
     gamma: Fraction | None = None
     high_steps: int = field(init=False, default=1)
 
+    def __init__(
+        self,
+        *,
+        sensitivity: Number,
+        epsilon: Number,
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+        unit: str = "row",
+        dimensions: int = 1,
+        granularity: Number | None = None,
+        gamma: Number | None = None,
+    ) -> None:
+        construct(
+            self,
+            sensitivity=sensitivity,
+            adjacency=adjacency,
+            unit=unit,
+            dimensions=dimensions,
+            granularity=granularity,
+            epsilon=epsilon,
+            gamma=gamma,
+            high_steps=1,
+        )
+
     def __post_init__(self) -> None:
         RealNoise.__post_init__(self)
         object.__setattr__(self, "epsilon", validation.check_epsilon(self.epsilon))
@@ -81,10 +106,12 @@ class Staircase(PurePromise, RealNoise):
                 "Staircase noise is for a single number and chooses its own lattice.",
                 fix="leave out dimensions and granularity; use Laplace for vectors.",
             )
+        # A large epsilon would overflow exp, and its best share is far below one lattice step anyway.
         best = Fraction(1 / (1 + math.exp(min(float(self.epsilon), 80.0) / 2)))
         gamma = best if self.gamma is None else validation.check_probability(self.gamma, name="gamma")
         object.__setattr__(self, "gamma", gamma)
         self._choose_granularity(self.sensitivity / self.epsilon)
+        # Each part keeps at least one step, since a place is drawn in both.
         high = min(max(round(gamma * self.steps_apart), 1), self.steps_apart - 1)
         object.__setattr__(self, "high_steps", high)
 
@@ -100,6 +127,7 @@ class Staircase(PurePromise, RealNoise):
     @property
     def standard_deviation(self) -> float:
         """Return the standard deviation of the noise."""
+        # Stair and place are independent: the second moment of their sum needs only the moments of each.
         share, fall = self.high_steps / self.steps_apart, math.exp(-float(self.epsilon))
         high, low = share, (1 - share) * fall
         mean = fall / (1 - fall)
@@ -113,6 +141,7 @@ class Staircase(PurePromise, RealNoise):
         outside = 1 - float(validation.check_confidence(confidence))
         share, fall = self.high_steps / self.steps_apart, math.exp(-float(self.epsilon))
         stair = max(0, math.floor(math.log(outside) / math.log(fall)))
+        # The noise gets beyond so many stairs with probability fall**stair; the rest is looked for within the next.
         left = (1 - outside / fall**stair) / (1 - fall)
         high, low = share, (1 - share) * fall
         within = left * (high + low)

@@ -24,15 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact, validation
+from cloister.core.construction import construct
+from cloister.core.exact import Number
+from cloister.core.guarantees import Adjacency
 from cloister.core.random import RandomSource
 from cloister.errors import ParameterError
-from cloister.mechanisms.additive import RealNoise
 from cloister.mechanisms.base import PurePromise, mechanisms
-from cloister.mechanisms.lattice import steps_apart_l2
-from cloister.mechanisms.sampling.blocks import Sampler
-from cloister.mechanisms.sampling.comparison import toss_exponentials
-from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
-from cloister.mechanisms.sampling.fixed import Interval
+from cloister.mechanisms.lattice import RealNoise, steps_apart_l2
+from cloister.mechanisms.sampling.coins import toss_exponentials
+from cloister.mechanisms.sampling.discrete_noise import Sampler, discrete_laplace
+from cloister.mechanisms.sampling.inversion import FixedPointInterval
 
 MOST_DIMENSIONS = 12
 
@@ -55,16 +56,21 @@ class _EuclideanLaplace:
 
     def _propose(self, source: RandomSource, count: int) -> NDArray[np.int64]:
         vectors = self._proposal.draw(source, count * self._dimensions).reshape(count, self._dimensions)
+        # In doubles squares cannot wrap around, and both terms keep a relative error near 2**-52.
         reals = vectors.astype(np.float64)
         euclidean = np.sqrt((reals * reals).sum(axis=1))
         gammas = euclidean * float(self._rate) - np.abs(reals).sum(axis=1) / float(self._scale)
 
-        def exactly(index: int, bits: int) -> Interval:
+        def exactly(index: int, bits: int) -> FixedPointInterval:
             vector = [int(item) for item in vectors[index]]
             norm = exact.sqrt_bounds(Fraction(sum(item * item for item in vector)), digits=bits)
             flat = sum(map(abs, vector)) / self._scale
+            # The exponent is not negative: the scale was rounded up for that, and a bound of it may be cut at zero.
             low, high = (max(Fraction(0), end * self._rate - flat) for end in norm)
-            return Interval(Interval.exp_of_minus(high, bits).low, Interval.exp_of_minus(low, bits).high, bits)
+            # A larger exponent gives the smaller probability, so that the ends change places.
+            return FixedPointInterval(
+                FixedPointInterval.exp_of_minus(high, bits).low, FixedPointInterval.exp_of_minus(low, bits).high, bits
+            )
 
         return vectors[toss_exponentials(source, np.maximum(gammas, 0.0), exactly)]
 
@@ -81,6 +87,26 @@ class VectorLaplace(PurePromise, RealNoise):
     """Noise of random direction for a vector of at most 12 numbers, from its L2 sensitivity."""
 
     epsilon: Fraction
+
+    def __init__(
+        self,
+        *,
+        sensitivity: Number,
+        epsilon: Number,
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+        unit: str = "row",
+        dimensions: int = 1,
+        granularity: Number | None = None,
+    ) -> None:
+        construct(
+            self,
+            sensitivity=sensitivity,
+            adjacency=adjacency,
+            unit=unit,
+            dimensions=dimensions,
+            granularity=granularity,
+            epsilon=epsilon,
+        )
 
     def __post_init__(self) -> None:
         RealNoise.__post_init__(self)

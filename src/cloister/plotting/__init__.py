@@ -7,14 +7,10 @@ anything else would publish it.
 Making a figure needs no other package; turning it into an image needs the extra ``plot``.
 """
 
-from cloister.plotting.bars import bars_with_errors, grouped_bars_with_errors
+from cloister.plotting.bars import bars_with_errors, grouped_bars_with_errors, points_with_errors, small_shares
 from cloister.plotting.figure import Figure
-from cloister.plotting.grid import heatmap
-from cloister.plotting.lines import lines
-from cloister.plotting.points import points_with_errors
-from cloister.plotting.reliability import reliability_diagram
-from cloister.plotting.samples import histogram_of_samples
-from cloister.plotting.small import small_shares
+from cloister.plotting.histograms import heatmap, histogram_of_samples
+from cloister.plotting.lines import lines, reliability_diagram
 
 __all__ = [
     "Figure",

@@ -2,6 +2,8 @@
 
 Images are drawn by vl-convert, which needs neither a browser nor a network: a specification that asks for data from
 elsewhere is refused. The HTML page holds the picture itself and no scripts.
+
+`table_of` gives the numbers of a specification as a table: the fields that its tooltips show, under their titles.
 """
 
 from __future__ import annotations
@@ -10,14 +12,47 @@ import html
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from cloister.errors import MissingExtraError, ParameterError, ParameterTypeError, did_you_mean
-from cloister.plotting.readout import table_of
+
+
+def table_of(specification: dict[str, Any]) -> tuple[tuple[str, ...], tuple[tuple[object, ...], ...]]:
+    """Return headings and rows; a specification without tooltips is shown with all fields of its data."""
+    data = specification.get("data")
+    rows = data.get("values", []) if isinstance(data, dict) else []
+    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    titles = next(_tooltips(specification), None) or {field: field for row in rows for field in row}
+    return tuple(titles.values()), tuple(tuple(_readable(row.get(field)) for field in titles) for row in rows)
+
+
+def _tooltips(part: object) -> Iterator[dict[str, str]]:
+    """Yield, for each mark that has a tooltip, its fields with their titles."""
+    if isinstance(part, dict):
+        shown = part.get("tooltip")
+        if isinstance(shown, list) and all(isinstance(item, dict) and "field" in item for item in shown):
+            yield {str(item["field"]): _title(item) for item in shown}
+        part = list(part.values())
+    if isinstance(part, list):
+        for child in part:
+            yield from _tooltips(child)
+
+
+def _title(item: dict[str, Any]) -> str:
+    """Return the title of a field; a backslash in it is doubled for Vega-Lite, see `_style.tooltip`."""
+    return str(item.get("title") or item["field"]).replace(r"\\", "\\")
+
+
+def _readable(value: object) -> object:
+    """Return a value in one line; parts of a specification are not numbers."""
+    if isinstance(value, str):
+        return value.replace("\n", " ")
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -83,7 +118,8 @@ class Figure:
         Args:
             owner: what the ids in the picture begin with; a page that shows the same chart twice gives each its own.
         """
-        svg = _drawn(lambda draw: draw.vegalite_to_svg(self.specification, allowed_base_urls=[]))
+        # No address is allowed: a specification from elsewhere must not make the renderer fetch anything.
+        svg = _draw(lambda draw: draw.vegalite_to_svg(self.specification, allowed_base_urls=[]))
         return _with_own_ids(svg, owner=owner or f"c{sha256(self.specification.encode()).hexdigest()[:12]}")
 
     def to_table(self) -> tuple[tuple[str, ...], tuple[tuple[object, ...], ...]]:
@@ -97,7 +133,7 @@ class Figure:
 
     def to_png(self) -> bytes:
         """Return the chart as PNG, at twice its size in pixels so that it stays sharp."""
-        image: bytes = _drawn(lambda draw: draw.vegalite_to_png(self.specification, scale=2, allowed_base_urls=[]))
+        image: bytes = _draw(lambda draw: draw.vegalite_to_png(self.specification, scale=2, allowed_base_urls=[]))
         return image
 
     def to_html(self) -> str:
@@ -155,7 +191,7 @@ def _ending(place: Path) -> str:
     return ending
 
 
-def _drawn(draw: Callable[[Any], Any]) -> Any:  # vl-convert has no types
+def _draw(draw: Callable[[Any], Any]) -> Any:  # vl-convert has no types
     try:
         import vl_convert
     except ImportError:
@@ -177,4 +213,5 @@ def _with_own_ids(svg: str, *, owner: str) -> str:
     """Return the picture with ids of its own, the same each time: plain ones are numbered anew in every process."""
     found = dict.fromkeys(re.findall(r'<[^<>]* id="(\w+)"', svg))
     own = {name: f"{owner}-{position}" for position, name in enumerate(found)}
+    # References change together with the ids that they point to.
     return re.sub(r'(\bid="|\burl\(#)(\w+)', lambda match: match[1] + own.get(match[2], match[2]), svg)

@@ -78,6 +78,7 @@ def are_ordered(values: object) -> bool:
     """Return whether labels are numbers or dates in ascending order, so that a reader can fill in the ones between."""
     found = [_plain(value) for value in values] if isinstance(values, Iterable) else []
     for kind in (Real | Decimal, datetime, date):
+        # True is a number for Python, but no place on a scale.
         if all(isinstance(value, kind) and not isinstance(value, bool) for value in found):
             return all(first < second for first, second in itertools.pairwise(found))
     return False
@@ -92,11 +93,11 @@ def text(value: object, *, width: int = 36) -> str:
         value = f"{value:.12g}"
     elif isinstance(value, datetime):
         value = value.isoformat(sep=" ").removesuffix(" 00:00:00")
-    written = "\n".join(wrapped(str(value), width))
+    written = "\n".join(wrap_lines(str(value), width))
     return written or '""'
 
 
-def wrapped(sentence: str, width: int) -> list[str]:
+def wrap_lines(sentence: str, width: int) -> list[str]:
     """Return the lines of a text; words longer than a line are cut."""
     return [line for part in sentence.splitlines() for line in textwrap.wrap(part, width)]
 
@@ -126,7 +127,7 @@ def present(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def flattened(table: object, *, shape: tuple[int, int]) -> list[float | None]:
+def flatten(table: object, *, shape: tuple[int, int]) -> list[float | None]:
     """Return a table of numbers row by row."""
     lines: list[Sequence[float | None]] = [numbers(row, name="values") for row in items(table, name="values")]
     same_length(shape[0], len(lines), names=("rows", "values"))
@@ -168,10 +169,10 @@ def _number(value: object, *, name: str) -> float | None:
 
 
 def _digits(value: float, margin: float) -> str:
-    return _written(value, margin).replace("-", "\N{MINUS SIGN}")
+    return _format_number(value, margin).replace("-", "\N{MINUS SIGN}")
 
 
-def _written(value: float, margin: float) -> str:
+def _format_number(value: float, margin: float) -> str:
     size = max(abs(value), margin)
     if size >= 1e12 or 0 < size < 1e-6:
         return f"{value:.3g}"

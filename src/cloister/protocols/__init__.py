@@ -7,11 +7,17 @@ Parties are written against `Party` and `Channel`; `run` takes them through a pr
 rounds, bytes, and who saw what.
 """
 
-from cloister.protocols.channels import Channel, InProcessChannel, Message
-from cloister.protocols.parties import Outgoing, Party, run
-from cloister.protocols.pca.protocol import distributed_dp_pca
-from cloister.protocols.pca.result import DistributedComponents
-from cloister.protocols.transcripts import Transcript, TranscriptEntry
+from cloister.protocols.parties import (
+    Channel,
+    InProcessChannel,
+    Message,
+    Outgoing,
+    Party,
+    Transcript,
+    TranscriptEntry,
+    run,
+)
+from cloister.protocols.pca.protocol import DistributedComponents, distributed_dp_pca
 
 __all__ = [
     "Channel",

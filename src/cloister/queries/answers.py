@@ -1,4 +1,7 @@
-"""Answers: numbers with their guarantee, their margin of error, and what they do not say."""
+"""Answers: numbers with their guarantee, their margin of error, and what they do not say.
+
+Charts of answers are drawn with error bars, from released numbers only.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,16 @@ from numpy.typing import NDArray
 from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
 from cloister.core.result import Result
-from cloister.data.bins import Interval
+from cloister.data.bins import BinInterval
 from cloister.errors import MissingExtraError, ParameterError, did_you_mean
-from cloister.queries.uncertainty import Exactly, Uncertainty
+from cloister.plotting import Figure, bars_with_errors, grouped_bars_with_errors, heatmap, points_with_errors
+from cloister.queries._uncertainty import Exactly, Uncertainty
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from cloister.plotting import Figure
-
-__all__ = ["Answer", "Estimate", "Frame"]
+__all__ = ["Answer", "Estimate", "Frame", "chart_of_answer", "chart_of_frame"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,8 +111,6 @@ class Answer(Result):
 
     def plot(self) -> Figure:
         """Return a chart of the value with its error bar."""
-        from cloister.queries.charts import chart_of_answer
-
         return chart_of_answer(self)
 
     def _fields(self) -> dict[str, Any]:
@@ -205,8 +205,6 @@ class Frame(Result):
 
     def plot(self, column: str | None = None) -> Figure:
         """Return a chart of one noisy column (by default the first) over the groups, with error bars."""
-        from cloister.queries.charts import chart_of_frame
-
         return chart_of_frame(self, column)
 
     def _fields(self) -> dict[str, Any]:
@@ -218,7 +216,7 @@ class Frame(Result):
         }
 
     def _table(self, *, most: int = 40) -> str:
-        cells = [_shown_column(column, most) for column in self.columns]
+        cells = [_format_column(column, most) for column in self.columns]
         widths = [max(map(len, column)) for column in cells]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -249,7 +247,7 @@ def show_number(value: Any, margin: float) -> str:
     return f"{float(value):,.{min(decimals, 12)}f}"
 
 
-def _shown_column(column: Estimate, most: int) -> list[str]:
+def _format_column(column: Estimate, most: int) -> list[str]:
     values, margins = column.values[:most], column.margins()[:most]
     if column.is_key:
         return [column.name, *map(str, values)]
@@ -270,6 +268,124 @@ def _column_fields(column: Estimate) -> dict[str, Any]:
 
 
 def _array(column: Estimate) -> pa.Array:
-    if any(isinstance(value, Interval) for value in column.values):
+    if any(isinstance(value, BinInterval) for value in column.values):
         return pa.array([str(value) for value in column.values])
     return pa.array(column.values.tolist())
+
+
+_FEW = 6
+
+
+def chart_of_answer(answer: Answer) -> Figure:
+    """Return one number with its interval."""
+    return points_with_errors(
+        [answer.name],
+        [answer.value],
+        _finite([answer.margin()]),
+        title=answer.name,
+        x="",
+        subtitle=_promise(answer, _finite([answer.margin()])),
+    )
+
+
+def chart_of_frame(frame: Frame, name: str | None = None) -> Figure:
+    """Return one noisy column over the groups: bars for one key, grouped bars or a heat map for two.
+
+    Of two keys in bins, the first one grows upward, as latitudes do on a map.
+    """
+    keys = [column for column in frame.columns if column.is_key]
+    column = _noisy(frame, name)
+    if not keys:
+        return _single(frame, column)
+    if len(keys) == 1:
+        first = keys[0]
+        return bars_with_errors(
+            list(first.values),
+            list(column.values),
+            _widths(column),
+            title=f"{column.name} by {first.name}",
+            x=first.name,
+            y=column.name,
+            subtitle=_promise(frame, _widths(column)),
+        )
+    if len(keys) == 2:
+        return _of_two(frame, keys, column)
+    raise ParameterError(
+        f"A chart shows one or two keys, and the answer has {len(keys)}.",
+        fix="ask with fewer keys, or use to_pandas().",
+    )
+
+
+def _single(frame: Frame, column: Estimate) -> Figure:
+    return points_with_errors(
+        [column.name],
+        list(column.values),
+        _widths(column),
+        title=column.name,
+        x="",
+        subtitle=_promise(frame, _widths(column)),
+    )
+
+
+def _of_two(frame: Frame, keys: list[Estimate], column: Estimate) -> Figure:
+    first, second = keys
+    rows, columns = _distinct(first), _distinct(second)
+    title = f"{column.name} by {first.name} and {second.name}"
+    is_grid = all(isinstance(item, BinInterval) for item in (*rows, *columns))
+    if len(columns) <= _FEW and not is_grid:
+        return grouped_bars_with_errors(
+            list(first.values),
+            list(second.values),
+            list(column.values),
+            _widths(column),
+            title=title,
+            x=first.name,
+            y=column.name,
+            legend=second.name,
+            subtitle=_promise(frame, _widths(column)),
+        )
+    places = {(str(a), str(b)): value for a, b, value in zip(first.values, second.values, column.values, strict=True)}
+    rows = rows[::-1] if is_grid else rows
+    cells = [[places.get((str(a), str(b)), np.nan) for b in columns] for a in rows]
+    return heatmap(
+        rows,
+        columns,
+        cells,
+        title=title,
+        x=second.name,
+        y=first.name,
+        legend=column.name,
+        subtitle=_margin(frame, column),
+    )
+
+
+def _noisy(frame: Frame, name: str | None) -> Estimate:
+    if name is not None:
+        return frame.column(name)
+    found = [column for column in frame.columns if not column.is_key]
+    if not found:
+        raise ParameterError("The answer has no numbers to draw.", fix="ask for at least one aggregate.")
+    return found[0]
+
+
+def _distinct(column: Estimate) -> list[object]:
+    return list(dict.fromkeys(column.values))
+
+
+def _widths(column: Estimate) -> list[float | None]:
+    return _finite(column.margins().tolist())
+
+
+def _finite(margins: list[float]) -> list[float | None]:
+    return [margin if math.isfinite(margin) else None for margin in margins]
+
+
+def _promise(result: Answer | Frame, widths: list[float | None]) -> str:
+    drawn = any(width is not None for width in widths)
+    lines = "thin lines: the noise is within, 95% of the time" if drawn else "the error has no half-width to draw"
+    return f"{lines}; {result.guarantee.brief()}"
+
+
+def _margin(frame: Frame, column: Estimate) -> str:
+    widest = float(np.nanmax(column.margins()))
+    return f"each within ±{widest:,.3g} 95% of the time; {frame.guarantee.brief()}"

@@ -30,6 +30,8 @@ from scipy import special
 
 from cloister.accounting.events import Event, PureEvent
 from cloister.core import exact, validation
+from cloister.core.construction import construct
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, Caveat, PureDP
 from cloister.core.random import RandomState
 from cloister.core.result import Result
@@ -58,6 +60,7 @@ def edge_epsilon(*, add_probability: object, drop_probability: object) -> Fracti
     drop = validation.check_probability(drop_probability, name="drop_probability")
     shown, hidden = (1 - drop, add), (drop, 1 - add)
     if 0 in (*shown, *hidden):
+        # A certain outcome tells everything, unless it is as certain with the connection as without.
         return Fraction(0) if shown[0] == shown[1] else None
     ratios = [pair[side] / pair[1 - side] for pair in (shown, hidden) for side in (0, 1)]
     return max(exact.log_bounds(ratio)[1] for ratio in ratios)
@@ -91,6 +94,28 @@ class NoiseGraph:
     drop_probability: Fraction = None  # type: ignore[assignment]  # set below
     unit: str = "connection"
 
+    def __init__(
+        self,
+        *,
+        nodes: int,
+        other_nodes: int | None = None,
+        epsilon: Number | None = None,
+        flip_probability: Number | None = None,
+        add_probability: Number | None = None,
+        drop_probability: Number | None = None,
+        unit: str = "connection",
+    ) -> None:
+        construct(
+            self,
+            nodes=nodes,
+            other_nodes=other_nodes,
+            epsilon=epsilon,
+            flip_probability=flip_probability,
+            add_probability=add_probability,
+            drop_probability=drop_probability,
+            unit=unit,
+        )
+
     def __post_init__(self) -> None:
         self._check_nodes()
         given = {name: getattr(self, name) for name in _NOISE if getattr(self, name) is not None}
@@ -106,7 +131,7 @@ class NoiseGraph:
         if flip is not None:
             flip = given["flip_probability"] = validation.check_probability(flip, name="flip_probability")
         add, drop = given.get("add_probability", flip), given.get("drop_probability", flip)
-        found = _checked_epsilon(add, drop)
+        found = _check_epsilon(add, drop)
         both = {"add_probability": exact.number(add), "drop_probability": exact.number(drop)}
         for name, value in ({"epsilon": found} | given | both).items():
             object.__setattr__(self, name, value)
@@ -141,6 +166,8 @@ class NoiseGraph:
         source, guarantee = open_source(random_state, self.guarantee)
         present = np.unique(self._codes(_pairs(edges)))
         shown = toss_coins(source, self.add_probability, self.possible_edges)
+        # Present connections get tosses of their own in place of those for absent ones, so that all tosses stay
+        # independent.
         shown[present] = ~toss_coins(source, self.drop_probability, present.size)
         return NoisyGraph(
             edges=self._decoded(np.flatnonzero(shown)), mechanism=self, guarantee=guarantee, event=self.event
@@ -225,6 +252,7 @@ class NoisyGraph(Result):
     def standard_deviation(self) -> float:
         """Return the standard deviation of the estimated number of connections (a bound of it, if asymmetric)."""
         probabilities = self.mechanism.add_probability, self.mechanism.drop_probability
+        # How many connections are present is private; the larger variance of the two covers any number of them.
         largest = max(float(p * (1 - p)) for p in probabilities)
         return math.sqrt(self.mechanism.possible_edges * largest) / self._slope
 
@@ -261,7 +289,7 @@ class NoisyGraph(Result):
         }
 
 
-def _checked_epsilon(add: object, drop: object) -> Fraction:
+def _check_epsilon(add: object, drop: object) -> Fraction:
     epsilon = edge_epsilon(add_probability=add, drop_probability=drop)
     if epsilon is None:
         raise UnsafeMechanismError(
@@ -283,6 +311,7 @@ def _flip_probability(epsilon: Fraction) -> Fraction:
             "An epsilon this large flips practically nothing.", fix=f"use epsilon <= {_LARGEST_EPSILON}."
         )
     scale = 2**_PROBABILITY_BITS
+    # The bound of exp and the quotient are both rounded towards a larger probability: towards more privacy.
     return Fraction(math.ceil(scale / (1 + exact.exp_bounds(epsilon, digits=60)[0])), scale)
 
 

@@ -16,20 +16,19 @@ import numpy as np
 
 from cloister.accounting.budget import Budget
 from cloister.core import exact, validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.errors import ParameterError
-from cloister.queries.answers import Estimate, plain, show_number
-from cloister.queries.contribution import Contribution
-from cloister.queries.planning import Plan, plan
-from cloister.queries.price import Price
-from cloister.queries.question import (
+from cloister.queries._contribution import Contribution
+from cloister.queries._query_plan import QueryPlan, plan
+from cloister.queries._question import (
     Aggregate,
     CountDistinct,
     CountPresent,
     CountRows,
     CountUnits,
     Extreme,
-    Key,
+    GroupKey,
     Mean,
     Quantile,
     Question,
@@ -37,7 +36,9 @@ from cloister.queries.question import (
     Total,
     Variance,
 )
-from cloister.queries.release import Noisy, estimate
+from cloister.queries._release import Noisy, estimate
+from cloister.queries.answers import Estimate, plain, show_number
+from cloister.queries.payment import Price
 
 __all__ = ["Forecast", "Preview", "preview"]
 
@@ -127,12 +128,12 @@ def preview(
     *,
     remaining: Budget,
     present: Present | None = None,
-    epsilon: object = None,
-    delta: object = None,
-    rho: object = None,
-    error: object = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    error: Number | None = None,
     rows: int | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     noise: str = "auto",
 ) -> Preview:
     """Return the error at a price, or the price of an error."""
@@ -211,6 +212,7 @@ def _price_of(
         raise ParameterError(
             "No epsilon below 1000 makes the error that small.", fix="ask for a larger error, or more rows."
         )
+    # Prices span orders of magnitude, so the search halves their ratio rather than their distance.
     for _ in range(_BISECTIONS):
         middle = exact.number(float(low * high) ** 0.5)
         low, high = (low, middle) if errs(middle) <= wanted else (middle, high)
@@ -225,8 +227,9 @@ def _three_digits(value: Fraction) -> Fraction:
     return math.ceil(value / step) * step
 
 
-def _forecasts(made: Plan, sizes: Sequence[int], inside: float, present: Present | None) -> list[Forecast]:
+def _forecasts(made: QueryPlan, sizes: Sequence[int], inside: float, present: Present | None) -> list[Forecast]:
     """Return one forecast for each number, or one for each size of a group where the size matters."""
+    # One size beyond those shown tells whether the size matters at all.
     by_size = {size: _numbers(made, size, inside, present) for size in (*sizes, 10 * sizes[-1])}
     found: list[Forecast] = []
     for place, (name, _, words) in enumerate(by_size[sizes[0]]):
@@ -240,8 +243,10 @@ def _forecasts(made: Plan, sizes: Sequence[int], inside: float, present: Present
     return found
 
 
-def _numbers(made: Plan, rows: int, inside: float, present: Present | None) -> list[tuple[str, float, str]]:
+def _numbers(made: QueryPlan, rows: int, inside: float, present: Present | None) -> list[tuple[str, float, str]]:
     """Return name, half-width and words for each number shown, at the worse of two places of the values."""
+    # The margin of a mean depends on where its values lie, which is private: the worse of the middle and the
+    # end is forecast.
     scenes = [_scene(made, rows, at_the_end=at_the_end, present=present) for at_the_end in (False, True)]
     return [
         (first.name, float(max(first.margins(inside)[0], second.margins(inside)[0])), getattr(first.error, "words", ""))
@@ -249,7 +254,7 @@ def _numbers(made: Plan, rows: int, inside: float, present: Present | None) -> l
     ]
 
 
-def _scene(made: Plan, rows: int, *, at_the_end: bool, present: Present | None) -> list[Estimate]:
+def _scene(made: QueryPlan, rows: int, *, at_the_end: bool, present: Present | None) -> list[Estimate]:
     """Return the numbers of one group that would come out as expected, its values in the middle or at the end."""
     vectors = {}
     steps = rows * made.design.reach.scale
@@ -267,7 +272,7 @@ def _scene(made: Plan, rows: int, *, at_the_end: bool, present: Present | None) 
     return [column.named(label_of(item)) for column, item in zip(aggregates, made.question.aggregates, strict=True)]
 
 
-def _some(key: Key) -> Any:
+def _some(key: GroupKey) -> Any:
     """Return any public value of a key."""
     return key.shown[0] if key.shown else None
 

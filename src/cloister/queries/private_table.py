@@ -10,31 +10,33 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core import exact, validation
+from cloister.core import validation
+from cloister.core.exact import Interval, Number
+from cloister.core.random import RandomState
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeQueryError
-from cloister.queries import limits
-from cloister.queries.answers import Answer, Estimate, Frame
-from cloister.queries.asking import Asking
-from cloister.queries.choices import Choice
-from cloister.queries.columns import column_key, column_number, present_value
-from cloister.queries.preview import Preview, preview
-from cloister.queries.question import (
+from cloister.queries import _contribution as contribution
+from cloister.queries._budgeted_table import Terms
+from cloister.queries._numbers import NumberAnswers, share
+from cloister.queries._question import (
     Aggregate,
     CountDistinct,
     CountPresent,
     CountRows,
     CountUnits,
     Extreme,
-    Key,
+    FixedPointNumber,
+    GroupKey,
     Mean,
-    Number,
     Quantile,
-    Question,
     StandardDeviation,
     Total,
     Variance,
 )
-from cloister.queries.uncertainty import Unknown
+from cloister.queries._uncertainty import Unknown
+from cloister.queries.answers import Answer, Estimate, Frame
+from cloister.queries.catalog import column_key, present_value
+from cloister.queries.choices import Choice
+from cloister.queries.preview import Preview, preview
 
 __all__ = ["PrivateTable"]
 
@@ -42,7 +44,8 @@ DATA = "data"
 """What SQL calls the table."""
 
 
-class PrivateTable(Asking):
+@validation.refuse_unknown_options
+class PrivateTable(NumberAnswers):
     """Protected rows that can be asked, not looked at.
 
     Every answer is charged to one account of a ledger before the rows are read, carries its guarantee and its margin of
@@ -71,116 +74,33 @@ class PrivateTable(Asking):
         version: which version of the data this is; answers to other versions are not reused.
     """
 
-    # Numbers ---------------------------------------------------------------------------------------------------------
-
-    def count(self, where: str | None = None, **price: Any) -> Answer:
-        """Return how many rows there are, or meet a condition.
-
-        ``price`` is ``epsilon=``, ``epsilon=`` with ``delta=``, or ``rho=``; further options are those of `ask`.
-        """
-        return self._number("count", CountRows(), where, price)
-
-    def count_units(self, where: str | None = None, **price: Any) -> Answer:
-        """Return how many persons there are, or have a row that meets a condition; rows where rows are the unit."""
-        return self._number(f"number of {self._contribution.unit}", CountUnits(), where, price)
-
-    def count_present(self, column: str, where: str | None = None, **price: Any) -> Answer:
-        """Return in how many rows a column is not missing."""
-        return self._number(
-            f"rows with {column}", CountPresent(present_value(self._table, column), column), where, price
-        )
-
-    def count_distinct(self, column: str, where: str | None = None, **price: Any) -> Answer:
-        """Return how many different values a column has."""
-        of = present_value(self._table, column)
-        return self._number(f"different values of {column}", CountDistinct(of, column), where, price)
-
-    def sum(self, column: str, where: str | None = None, *, bounds: object = None, **price: Any) -> Answer:
-        """Return the sum of a column, each value clamped to public bounds."""
-        return self._number(f"sum of {column}", Total(self._bounded(column, bounds)), where, price)
-
-    def mean(
-        self,
-        column: str,
-        where: str | None = None,
-        *,
-        bounds: object = None,
-        within: object = None,
-        **price: Any,
-    ) -> Answer:
-        """Return the mean of a column, each value clamped to public bounds.
-
-        The way is chosen by what is public. With a public size, or an attested minimum, and no condition, noise is
-        added to the mean itself; ``within=(low, high)`` then also says that only a mean in there is of interest.
-        Otherwise it is a noisy sum around the middle of the bounds over a noisy count.
-        """
-        number = self._bounded(column, bounds)
-        interval = None if within is None else validation.check_bounds(within)
-        is_pure = not price.get("rho") and not price.get("delta")
-        if where is None and self._size is not None and self._person is None and is_pure:
-            return self._sized_mean(column, number, interval, price)
-        if interval is not None:
-            raise ParameterError(
-                "within= needs a table whose size is public or attested, and no condition.",
-                fix="open the table with min_size=... or public_size=..., or leave within out.",
-            )
-        return self._number(f"mean of {column}", Mean(number), where, price)
-
-    def variance(
-        self, column: str, where: str | None = None, *, bounds: object = None, sample: bool = True, **price: Any
-    ) -> Answer:
-        """Return the variance of a column: of a sample, or of a population with ``sample=False``."""
-        of = self._bounded(column, bounds, is_squared=True)
-        return self._number(f"variance of {column}", Variance(of, sample), where, price)
-
-    def std(
-        self, column: str, where: str | None = None, *, bounds: object = None, sample: bool = True, **price: Any
-    ) -> Answer:
-        """Return the standard deviation of a column."""
-        of = self._bounded(column, bounds, is_squared=True)
-        return self._number(f"standard deviation of {column}", StandardDeviation(of, sample), where, price)
-
-    def quantile(
-        self,
-        column: str,
-        q: object,
-        where: str | None = None,
-        *,
-        bounds: object = None,
-        granularity: object = None,
-        **price: Any,
-    ) -> Answer:
-        """Return a value below which a fraction ``q`` of the rows lies."""
-        of = column_number(self._table, column, bounds=bounds, granularity=granularity)
-        return self._number(f"{float(_share(q)):g} quantile of {column}", Quantile(of, _share(q)), where, price)
-
-    def median(self, column: str, where: str | None = None, **options: Any) -> Answer:
-        """Return a value in the middle of the rows."""
-        return self.quantile(column, Fraction(1, 2), where, **options)
-
-    def min(self, column: str, where: str | None = None, *, bounds: object = None, **price: Any) -> Answer:
-        """Return a value that only a few rows lie below."""
-        of = self._bounded(column, bounds)
-        return self._number(f"minimum of {column}", Extreme(of, largest=False), where, price)
-
-    def max(self, column: str, where: str | None = None, *, bounds: object = None, **price: Any) -> Answer:
-        """Return a value that only a few rows lie above."""
-        of = self._bounded(column, bounds)
-        return self._number(f"maximum of {column}", Extreme(of, largest=True), where, price)
-
     # Tables ----------------------------------------------------------------------------------------------------------
 
     def quantiles(
-        self, column: str, qs: Sequence[object], where: str | None = None, *, bounds: object = None, **price: Any
+        self,
+        column: str,
+        qs: Sequence[Number],
+        where: str | None = None,
+        *,
+        bounds: Interval | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        noise: str = "auto",
+        fresh: bool = False,
+        random_state: RandomState = None,
     ) -> Frame:
         """Return several quantiles in one release, in ascending order, sharing the price."""
+        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         of = self._bounded(column, bounds)
         if isinstance(qs, str) or not isinstance(qs, Iterable):
             raise ParameterTypeError("The quantiles are not a list.", fix="write for example [0.25, 0.5, 0.75].")
-        wanted = sorted({_share(q) for q in qs})
+        wanted = sorted({share(q) for q in qs})
         if not wanted:
             raise ParameterError("There are no quantiles to find.", fix="write for example qs=[0.25, 0.5, 0.75].")
-        frame = self._ask(self._question([Quantile(of, q) for q in wanted], where), f"quantiles of {column}", price)
+        frame = self._ask(self._question([Quantile(of, q) for q in wanted], where), f"quantiles of {column}", terms)
+        # Quantiles that are chosen one by one can cross; putting them in order is free, and never makes the
+        # largest error larger.
         values = np.sort([found.values[0] for found in frame.columns])
         found = Estimate(name=column, values=values, error=Unknown(len(values)))
         return replace(frame, columns=(Estimate.key("quantile", [float(q) for q in wanted]), found))
@@ -192,7 +112,12 @@ class PrivateTable(Asking):
         *,
         bins: Sequence[Any] | None = None,
         values: Sequence[Any] | None = None,
-        **price: Any,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        noise: str = "auto",
+        fresh: bool = False,
+        random_state: RandomState = None,
     ) -> Frame:
         """Return how many rows there are in each public bin or category, also in empty ones.
 
@@ -201,10 +126,16 @@ class PrivateTable(Asking):
             where: which rows.
             bins: public edges of half-open bins; values outside are not counted; use infinities for overflow.
             values: public values, in place of the schema's categories.
-            price: ``epsilon=``, and options of `ask`.
+            epsilon: what the answer costs.
+            delta: as for `count`.
+            rho: as for `count`.
+            noise: as for `count`.
+            fresh: as for `count`.
+            random_state: for tests only.
         """
+        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         key = self._grouped(column, bins=bins, values=values)
-        return self._counted([key], f"histogram of {column}", where, price)
+        return self._counted([key], f"histogram of {column}", where, terms)
 
     def histogram_2d(
         self,
@@ -212,14 +143,20 @@ class PrivateTable(Asking):
         where: str | None = None,
         *,
         bins: Mapping[str, Sequence[Any]] | None = None,
-        **price: Any,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        noise: str = "auto",
+        fresh: bool = False,
+        random_state: RandomState = None,
     ) -> Frame:
         """Return how many rows there are in each combination of the bins or categories of two columns."""
+        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         edges, names = dict(bins or {}), _names(columns)
         if len(names) != 2:
             raise ParameterError("This histogram is of two columns.", fix='write for example ("sex", "age").')
         keys = [self._grouped(name, bins=edges.get(name)) for name in names]
-        return self._counted(keys, f"histogram of {' and '.join(names)}", where, price)
+        return self._counted(keys, f"histogram of {' and '.join(names)}", where, terms)
 
     def grid(
         self,
@@ -229,7 +166,12 @@ class PrivateTable(Asking):
         *,
         box: tuple[tuple[float, float], tuple[float, float]],
         cells: tuple[int, int],
-        **price: Any,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        noise: str = "auto",
+        fresh: bool = False,
+        random_state: RandomState = None,
     ) -> Frame:
         """Return how many rows lie in each cell of a public grid over a public box; rows outside are not counted.
 
@@ -239,13 +181,28 @@ class PrivateTable(Asking):
             where: which rows.
             box: ((south, north), (west, east)).
             cells: how many rows and columns of cells.
-            price: ``epsilon=``, and options of `ask`.
+            epsilon: what the answer costs.
+            delta: as for `count`.
+            rho: as for `count`.
+            noise: as for `count`.
+            fresh: as for `count`.
+            random_state: for tests only.
         """
         bins = {
             name: _even_edges(side, number)
             for name, side, number in zip((latitude, longitude), box, cells, strict=True)
         }
-        return self.histogram_2d((latitude, longitude), where, bins=bins, **price)
+        return self.histogram_2d(
+            (latitude, longitude),
+            where,
+            bins=bins,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            noise=noise,
+            fresh=fresh,
+            random_state=random_state,
+        )
 
     def aggregate(
         self,
@@ -256,7 +213,12 @@ class PrivateTable(Asking):
         bins: Mapping[str, Sequence[Any]] | None = None,
         keys: Mapping[str, Sequence[Any]] | None = None,
         bounds: Mapping[str, Any] | None = None,
-        **price: Any,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        noise: str = "auto",
+        fresh: bool = False,
+        random_state: RandomState = None,
     ) -> Frame:
         """Return several measures, in groups, in one release that shares its price between them.
 
@@ -269,8 +231,14 @@ class PrivateTable(Asking):
             keys: public values for columns to group by. Without bins, values or categories, groups are chosen
                 privately, which needs ``delta=``.
             bounds: public bounds of columns that are measured, in place of the schema's.
-            price: ``epsilon=``, and options of `ask`.
+            epsilon: what the answer costs.
+            delta: as for `count`.
+            rho: as for `count`.
+            noise: as for `count`.
+            fresh: as for `count`.
+            random_state: for tests only.
         """
+        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         names = _names(by)
         if not measures or not hasattr(measures, "items"):
             raise ParameterError(
@@ -280,18 +248,29 @@ class PrivateTable(Asking):
             _check_names(option, given or {}, names)
         groups = [self._grouped(name, bins=(bins or {}).get(name), values=(keys or {}).get(name)) for name in names]
         wanted = {name: self._measure(name, kind, bounds or {}) for name, kind in measures.items()}
-        frame = self._ask(self._question(list(wanted.values()), where, groups), _purpose(wanted, names), price)
+        frame = self._ask(self._question(list(wanted.values()), where, groups), _purpose(wanted, names), terms)
         named = zip([*names, *wanted], frame.columns, strict=True)
         return replace(frame, columns=tuple(column.named(name) for name, column in named))
 
-    def sql(self, query: str, **price: Any) -> Frame:
-        """Answer a SQL query about ``data``; ``price`` as for `count`.
+    def sql(
+        self,
+        query: str,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        noise: str = "auto",
+        fresh: bool = False,
+        random_state: RandomState = None,
+    ) -> Frame:
+        """Answer a SQL query about ``data``, at a price as for `count`.
 
         Raises:
             UnsafeQueryError: if it cannot be answered privately, with the nearest query that can.
         """
+        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         compiled = self._compiled(query)
-        return self._ask(compiled.question, query, price, present=compiled.presentation.present)
+        return self._ask(compiled.question, query, terms, present=compiled.presentation.present)
 
     # Choices ---------------------------------------------------------------------------------------------------------
 
@@ -303,16 +282,21 @@ class PrivateTable(Asking):
         *,
         values: Sequence[Any] | None = None,
         method: str = "permute_and_flip",
-        **price: Any,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        fresh: bool = False,
+        random_state: RandomState = None,
     ) -> Choice:
         """Return the k most common categories, without their counts."""
+        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, fresh=fresh, random_state=random_state)
         return self._choose(
             column,
             validation.check_count(k, name="k", at_least=1),
             where=where,
             values=values,
             method=method,
-            price=price,
+            terms=terms,
         )
 
     def most_common(
@@ -322,19 +306,57 @@ class PrivateTable(Asking):
         *,
         values: Sequence[Any] | None = None,
         method: str = "permute_and_flip",
-        **price: Any,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        fresh: bool = False,
+        random_state: RandomState = None,
     ) -> Choice:
         """Return the most common category, without its count."""
-        return self._choose(column, 1, where=where, values=values, method=method, price=price)
+        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, fresh=fresh, random_state=random_state)
+        return self._choose(column, 1, where=where, values=values, method=method, terms=terms)
 
-    def vote(self, column: str, where: str | None = None, **options: Any) -> Choice:
+    def vote(
+        self,
+        column: str,
+        where: str | None = None,
+        *,
+        values: Sequence[Any] | None = None,
+        method: str = "permute_and_flip",
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        fresh: bool = False,
+        random_state: RandomState = None,
+    ) -> Choice:
         """Return the winner of a vote: the alternative that most units chose."""
-        return self.most_common(column, where, **options)
+        return self.most_common(
+            column,
+            where,
+            values=values,
+            method=method,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            fresh=fresh,
+            random_state=random_state,
+        )
 
     # Limits and prices -----------------------------------------------------------------------------------------------
 
     def choose_limit(
-        self, *, groups: int = 1, for_epsilon: object = 1, highest: int = 10_000, where: str | None = None, **price: Any
+        self,
+        *,
+        groups: int = 1,
+        for_epsilon: Number = 1,
+        highest: int = 10_000,
+        where: str | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        noise: str = "auto",
+        fresh: bool = False,
+        random_state: RandomState = None,
     ) -> Answer:
         """Return a limit on the rows of a person that balances what it cuts off with the noise that it needs.
 
@@ -343,52 +365,68 @@ class PrivateTable(Asking):
             for_epsilon: what a later count will cost.
             highest: the largest limit to consider.
             where: which rows.
-            price: ``epsilon=``, a small share of the budget, and options of `ask`.
+            epsilon: what the answer costs, a small share of the budget.
+            delta: as for `count`.
+            rho: as for `count`.
+            noise: as for `count`.
+            fresh: as for `count`.
+            random_state: for tests only.
         """
+        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         if self._person is None:
             raise ParameterError(
                 "Rows are the unit of privacy, so there is nothing to limit.", fix='open the table with unit="..." .'
             )
-        return limits.choose_limit(
-            self, self._rows(where), groups=groups, for_epsilon=for_epsilon, highest=highest, price=price
+        return contribution.choose_limit(
+            self, self._rows(where), groups=groups, for_epsilon=for_epsilon, highest=highest, terms=terms
         )
 
-    def preview(self, query: str, *, noise: str = "auto", **wanted: Any) -> Preview:
+    def preview(
+        self,
+        query: str,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        error: Number | None = None,
+        rows: int | None = None,
+        confidence: Number = 0.95,
+        noise: str = "auto",
+    ) -> Preview:
         """Return what answering SQL would cost, and how far off it would be, without reading the data.
 
         Args:
             query: the SQL.
-            noise: as for `ask`.
-            wanted: ``epsilon=`` (``delta=``, ``rho=``) for the error at a price, ``error=`` for the price of an error;
-                ``rows=`` is a guess of the rows in each group, which means and deviations depend on.
+            epsilon: the price whose error is wanted; so are delta and rho.
+            delta: as for `count`.
+            rho: as for `count`.
+            error: the half-width whose price is wanted, in place of epsilon and rho.
+            rows: a guess of the rows in each group, which means and deviations depend on.
+            confidence: how sure the margin is.
+            noise: as for `count`.
         """
         compiled = self._compiled(query)
         return preview(
             compiled.question,
             self._limited(compiled.question),
             present=compiled.presentation.columns,
-            noise=noise,
             remaining=self.remaining,
-            **wanted,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            error=error,
+            rows=rows,
+            confidence=confidence,
+            noise=noise,
         )
 
-    def _number(self, name: str, aggregate: Aggregate, where: str | None, price: Mapping[str, Any]) -> Answer:
-        purpose = name if where is None else f"{name} where {where}"
-        return self.answer(self._question([aggregate], where), name=name, price=price, purpose=purpose)
-
-    def _counted(self, keys: list[Key], name: str, where: str | None, price: Mapping[str, Any]) -> Frame:
-        frame = self._ask(self._question([CountRows()], where, keys), name, price)
+    def _counted(self, keys: list[GroupKey], name: str, where: str | None, terms: Terms) -> Frame:
+        frame = self._ask(self._question([CountRows()], where, keys), name, terms)
         return replace(frame, columns=(*frame.columns[:-1], frame.columns[-1].named("count")))
 
     # Parts of questions ----------------------------------------------------------------------------------------------
 
-    def _question(self, aggregates: Sequence[Aggregate], where: str | None, keys: Sequence[Key] = ()) -> Question:
-        return Question(rows=self._rows(where), aggregates=tuple(aggregates), keys=tuple(keys))
-
-    def _bounded(self, column: str, bounds: object, *, is_squared: bool = False) -> Number:
-        return column_number(self._table, column, bounds=bounds, is_squared=is_squared)
-
-    def _grouped(self, name: str, **domain: Any) -> Key:
+    def _grouped(self, name: str, **domain: Any) -> GroupKey:
         if name == self._person:
             raise UnsafeQueryError(
                 f'"{name}" names the persons: a group for each would show single persons.',
@@ -402,7 +440,7 @@ class PrivateTable(Asking):
         if len(parts) == 1 and parts[0] in simple:
             return simple[parts[0]]()
 
-        def number(*, is_squared: bool = False) -> Number:
+        def number(*, is_squared: bool = False) -> FixedPointNumber:
             return self._bounded(parts[1], limits.get(parts[1]), is_squared=is_squared)
 
         made: dict[str, Callable[[], Aggregate]] = {
@@ -413,7 +451,7 @@ class PrivateTable(Asking):
             "min": lambda: Extreme(number(), largest=False),
             "max": lambda: Extreme(number(), largest=True),
             "median": lambda: Quantile(number(), Fraction(1, 2)),
-            "quantile": lambda: Quantile(number(), _share(parts[2])),
+            "quantile": lambda: Quantile(number(), share(parts[2])),
             "present": lambda: CountPresent(present_value(self._table, parts[1]), parts[1]),
             "distinct": lambda: CountDistinct(present_value(self._table, parts[1]), parts[1]),
         }
@@ -443,15 +481,6 @@ def _check_names(option: str, given: Mapping[str, Any], names: Sequence[str]) ->
             )
         if option != "measures" and name not in names:
             raise ParameterError(f'{option} are given for "{name}", which is not grouped by.', fix="add it to by=.")
-
-
-def _share(q: object) -> Fraction:
-    share = exact.number(q, name="q")
-    if not 0 < share < 1:
-        raise ParameterError("A quantile lies strictly between 0 and 1.", fix="use q=0.5; or min and max for the ends.")
-    if share.denominator > 10**6:
-        raise ParameterError("q has too many digits.", fix="round q to six digits.")
-    return share
 
 
 def _even_edges(side: tuple[float, float], number: int) -> list[Fraction | float]:

@@ -30,7 +30,7 @@ from cloister.core.guarantees import Adjacency
 from cloister.core.random import RandomState, random_source
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.mechanisms.base import PurePromise
-from cloister.mechanisms.sampling.categorical import deficits, draw_exponential_weights
+from cloister.mechanisms.sampling.inversion import deficits, draw_exponential_weights
 
 __all__ = ["RankSelection", "rank_sensitivity"]
 
@@ -162,11 +162,14 @@ class RankSelection(PurePromise):
         ends = np.append(starts[1:], self.high + 1)
         ranks = np.repeat(upto, 2)  # before and after each gap; before and after a position are gaps
         scores = self._scores(ranks[:-1], ranks[1:], int(upto[-1]))
+        # Neighboring positions have an empty gap between them, and a run without points must not be drawn.
         used = ends > starts
         return _Runs(starts[used], (ends - starts)[used], scores[used])
 
     def _scores(self, below: Integers, upto: Integers, total: int) -> NDArray[Any]:
+        # Nothing is cut off here: the parts were chosen so that every target is whole.
         target = int((self.fraction * total + self.offset) * self._parts)
+        # Floats hold these whole numbers and their differences exactly; beyond that, Python's own integers do.
         exact_in_floats = max(self._parts * total, abs(target)) <= _EXACT_FLOAT // 2
         parts, kind = self._parts, np.dtype(np.float64 if exact_in_floats else object)
         first, last = below.astype(kind) * parts, upto.astype(kind) * parts
@@ -183,6 +186,7 @@ class RankSelection(PurePromise):
             raise ParameterError(
                 "A position is outside of the grid.", fix=f"clamp positions to {self.low} .. {self.high}."
             )
+        # The total is checked in floats, which cannot wrap around.
         if (masses < 1).any() or masses.sum(dtype=np.float64) >= _MOST_WEIGHT:
             raise ParameterError(
                 "Weights must be positive whole numbers that add up to less than 2**62.",

@@ -24,10 +24,8 @@ from cloister.report.blocks import (
     TableBlock,
     Text,
 )
-from cloister.report.document import Provenance, Report, Section
-from cloister.report.inline import escaped
-from cloister.report.rendering import render
-from cloister.report.status import Status, Verdict
+from cloister.report.document import Report, ReportProvenance, Section, render
+from cloister.report.wordings import Status, Verdict, escape_text
 
 __all__ = [
     "Bars",
@@ -44,14 +42,14 @@ __all__ = [
     "Notice",
     "NoticeKind",
     "Panels",
-    "Provenance",
     "Report",
+    "ReportProvenance",
     "Section",
     "Series",
     "Status",
     "TableBlock",
     "Text",
     "Verdict",
-    "escaped",
+    "escape_text",
     "render",
 ]

@@ -1,7 +1,9 @@
 """What a section is made of: a few kinds of blocks, each a frozen value that knows nothing of HTML or Markdown.
 
-Texts, notes and captions may carry the emphasis of `cloister.report.inline`; titles, labels and cells are shown as they
-are. Cells take text, numbers, dates, None and `Verdict`.
+Texts, notes and captions may carry the emphasis of `cloister.report.wordings`; titles, labels and cells are shown as
+they are. Cells take text, numbers, dates, None and `Verdict`.
+
+`chart_table` gives the numbers of a chart as a table, for a reader who does not see the picture.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from cloister.core.construction import construct
 from cloister.core.validation import check_choice
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.plotting import Figure, inputs
-from cloister.report import wording
-from cloister.report.status import Status, Verdict, checked_status
+from cloister.report import wordings
+from cloister.report.wordings import Status, Verdict, check_status
 
 Cell: TypeAlias = str | int | float | Fraction | Decimal | date | Verdict | None
 """What a table may hold; once it is built, dates are text and numbers are whole or floating."""
@@ -45,7 +48,7 @@ class Text:
     text: str
 
     def __post_init__(self) -> None:
-        _set(self, text=wording.clean(self.text))
+        _set(self, text=wordings.clean(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Bullets:
     items: Sequence[str]
 
     def __post_init__(self) -> None:
-        _set(self, items=wording.lines(self.items, name="items"))
+        _set(self, items=wordings.lines(self.items, name="items"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class Facts:
     rows: Sequence[tuple[str, Cell]]
 
     def __post_init__(self) -> None:
-        _set(self, rows=named_cells(self.rows, name="rows"))
+        _set(self, rows=check_named_cells(self.rows, name="rows"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,8 @@ class KeyFigure:
     status: Status = Status.NEUTRAL
 
     def __post_init__(self) -> None:
-        _set(self, label=wording.one_line(self.label, name="label"), value=wording.plain(self.value))
-        _set(self, meaning=wording.clean(self.meaning, name="meaning"), status=checked_status(self.status))
+        _set(self, label=wordings.one_line(self.label, name="label"), value=wordings.plain(self.value))
+        _set(self, meaning=wordings.clean(self.meaning, name="meaning"), status=check_status(self.status))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +127,14 @@ class TableBlock:
     caption: str = ""
 
     def __post_init__(self) -> None:
-        columns = wording.lines(self.columns, name="columns")
-        rows = tuple(_cells(row) for row in wording.several(self.rows, name="rows"))
+        columns = wordings.lines(self.columns, name="columns")
+        rows = tuple(_cells(row) for row in wordings.several(self.rows, name="rows"))
         if not columns or any(len(row) != len(columns) for row in rows):
             raise ParameterError(
                 "A row of the table has another length than its columns.", fix="give every row one cell per column."
             )
         align = _alignments(self.align, rows, count=len(columns))
-        _set(self, columns=columns, rows=rows, align=align, caption=wording.clean(self.caption, name="caption"))
+        _set(self, columns=columns, rows=rows, align=align, caption=wordings.clean(self.caption, name="caption"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ class Chart:
             raise ParameterTypeError(
                 "The chart is not a figure.", fix="make it with a function of cloister.plotting, or Figure.from_dict."
             )
-        _set(self, caption=wording.clean(self.caption, name="caption"))
+        _set(self, caption=wordings.clean(self.caption, name="caption"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +166,10 @@ class Series:
         values = inputs.numbers(self.values, name="values")
         if any(value is not None and value < 0 for value in values):
             raise ParameterError("A bar cannot be negative.", fix="use a Chart for numbers below zero.")
-        reads = wording.lines(self.reads, name="reads")
+        reads = wordings.lines(self.reads, name="reads")
         if reads:
             inputs.same_length(len(values), len(reads), names=("values", "reads"))
-        _set(self, name=wording.one_line(self.name, name="name"), values=tuple(values), reads=reads)
+        _set(self, name=wordings.one_line(self.name, name="name"), values=tuple(values), reads=reads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +193,15 @@ class Bars:
     maximum: float | None = None
 
     def __post_init__(self) -> None:
-        labels = tuple(wording.one_line(label, name="a label") for label in wording.several(self.labels, name="labels"))
+        labels = tuple(
+            wordings.one_line(label, name="a label") for label in wordings.several(self.labels, name="labels")
+        )
         series = all_of(Series, self.series, name="series")
         if not series:
             raise ParameterError("Bars without a series show nothing.", fix='give at least one Series("name", values).')
         for one in series:
             inputs.same_length(len(labels), len(one.values), names=("labels", "values"))
-        _set(self, labels=labels, series=series, caption=wording.clean(self.caption, name="caption"))
+        _set(self, labels=labels, series=series, caption=wordings.clean(self.caption, name="caption"))
         _set(self, maximum=self._full())
 
     def _full(self) -> float:
@@ -209,7 +214,7 @@ class Bars:
         if series.reads:
             return series.reads[position]
         value = series.values[position]
-        return wording.percent(value) if self.percent and value is not None else wording.written(value)
+        return wordings.percent(value) if self.percent and value is not None else wordings.format_value(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +226,7 @@ class Panels:
     blocks: Sequence[Block]
 
     def __post_init__(self) -> None:
-        _set(self, blocks=checked_blocks(self.blocks))
+        _set(self, blocks=check_blocks(self.blocks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +239,13 @@ class Notice:
     text: str
     title: str = ""
 
+    def __init__(self, kind: NoticeKind | str, text: str, title: str = "") -> None:
+        construct(self, kind=kind, text=text, title=title)
+
     def __post_init__(self) -> None:
         kind = NoticeKind(check_choice(self.kind, name="kind", allowed=tuple(NoticeKind)))
-        title = wording.one_line(self.title, name="title") or _TITLES[kind]
-        _set(self, kind=kind, text=wording.clean(self.text), title=title)
+        title = wordings.one_line(self.title, name="title") or _TITLES[kind]
+        _set(self, kind=kind, text=wordings.clean(self.text), title=title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +259,9 @@ class Code:
     caption: str = ""
 
     def __post_init__(self) -> None:
-        text = wording.clean(self.text).strip("\n")
-        language = wording.one_line(self.language, name="language")
-        _set(self, text=text, language=language, caption=wording.clean(self.caption, name="caption"))
+        text = wordings.clean(self.text).strip("\n")
+        language = wordings.one_line(self.language, name="language")
+        _set(self, text=text, language=language, caption=wordings.clean(self.caption, name="caption"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +273,8 @@ class Check:
     note: str = ""
 
     def __post_init__(self) -> None:
-        _set(self, text=wording.clean(self.text), status=checked_status(self.status))
-        _set(self, note=wording.clean(self.note, name="note"))
+        _set(self, text=wordings.clean(self.text), status=check_status(self.status))
+        _set(self, note=wordings.clean(self.note, name="note"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +306,9 @@ _TITLES = {
 }
 
 
-def checked_blocks(blocks: object) -> tuple[Block, ...]:
+def check_blocks(blocks: object) -> tuple[Block, ...]:
     """Return blocks, and refuse anything else."""
-    found = wording.several(blocks, name="blocks")
+    found = wordings.several(blocks, name="blocks")
     if not all(isinstance(block, tuple(BLOCKS.values())) for block in found):
         raise ParameterTypeError(
             "Something among the blocks is not a block.",
@@ -309,17 +317,17 @@ def checked_blocks(blocks: object) -> tuple[Block, ...]:
     return found  # type: ignore[return-value]  # checked above
 
 
-def named_cells(rows: object, *, name: str) -> tuple[tuple[str, Cell], ...]:
+def check_named_cells(rows: object, *, name: str) -> tuple[tuple[str, Cell], ...]:
     """Return pairs of a name and a cell."""
-    found = [wording.several(pair, name=f"a row of {name}") for pair in wording.several(rows, name=name)]
+    found = [wordings.several(pair, name=f"a row of {name}") for pair in wordings.several(rows, name=name)]
     if any(len(pair) != 2 for pair in found):
         raise ParameterError(f"A row of {name} is not a pair.", fix="give a name and a value per row.")
-    return tuple((wording.one_line(first, name="a name"), _cell(second)) for first, second in found)
+    return tuple((wordings.one_line(first, name="a name"), _cell(second)) for first, second in found)
 
 
 def all_of(kind: type[Any], values: object, *, name: str) -> tuple[Any, ...]:  # values of that kind
     """Return values of one kind, and refuse anything else."""
-    found = wording.several(values, name=name)
+    found = wordings.several(values, name=name)
     if not all(isinstance(value, kind) for value in found):
         raise ParameterTypeError(
             f"{name} holds something else than {kind.__name__}.", fix=f"give {name} as a list of {kind.__name__}(...)."
@@ -328,15 +336,15 @@ def all_of(kind: type[Any], values: object, *, name: str) -> tuple[Any, ...]:  #
 
 
 def _cell(value: object) -> Cell:
-    return value if isinstance(value, Verdict) else wording.plain(value)
+    return value if isinstance(value, Verdict) else wordings.plain(value)
 
 
 def _cells(row: object) -> tuple[Cell, ...]:
-    return tuple(_cell(value) for value in wording.several(row, name="a row"))
+    return tuple(_cell(value) for value in wordings.several(row, name="a row"))
 
 
 def _alignments(asked: object, rows: tuple[tuple[Cell, ...], ...], *, count: int) -> tuple[Align, ...]:
-    given = wording.several(asked, name="align")
+    given = wordings.several(asked, name="align")
     if not given:
         return tuple("right" if _is_numeric([row[column] for row in rows]) else "left" for column in range(count))
     if len(given) != count or not all(one in ALIGNMENTS for one in given):
@@ -355,3 +363,13 @@ def _is_numeric(cells: list[Cell]) -> bool:
 def _set(target: object, **values: object) -> None:
     for name, value in values.items():
         object.__setattr__(target, name, value)
+
+
+def chart_table(figure: Figure, *, most: int) -> TableBlock | None:
+    """Return at most so many rows of a chart's numbers, or nothing if it has none."""
+    columns, rows = figure.to_table()
+    if not rows:
+        return None
+    left_out = len(rows) - most
+    note = f"The first {most:,} of {len(rows):,} rows." if left_out > 0 else ""
+    return TableBlock(columns, [[wordings.plain(value) for value in row] for row in rows[:most]], caption=note)

@@ -1,32 +1,114 @@
 """A report as a value: a cover, sections of blocks, and where it comes from.
 
 A release builds its own sections; further ones, such as the outcome of attacks, are appended to the same report.
+
+Reports turn into plain values, which JSON can hold, and back. The format of a file is chosen by name or by the ending
+of the file.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 from typing import Any, ClassVar
 
 from cloister._version import __version__
-from cloister.core.validation import check_count
-from cloister.errors import ParameterError, ParameterTypeError
-from cloister.plotting import inputs
-from cloister.report import plain, rendering, wording
-from cloister.report.blocks import Block, Cell, KeyFigure, all_of, checked_blocks, named_cells
-from cloister.report.status import Verdict
+from cloister.core.atomic_files import write_text
+from cloister.core.validation import check_choice, check_count
+from cloister.errors import ParameterError, ParameterTypeError, did_you_mean
+from cloister.plotting import Figure, inputs
+from cloister.report import _html as html, _markdown as markdown, wordings
+from cloister.report.blocks import (
+    BLOCKS,
+    Block,
+    Cell,
+    Check,
+    KeyFigure,
+    Series,
+    all_of,
+    check_blocks,
+    check_named_cells,
+)
+from cloister.report.wordings import Verdict
+
+
+def values_of(value: Any) -> Any:  # any part of a report
+    """Return a part of a report as dictionaries, lists, text and numbers."""
+    if isinstance(value, Figure):
+        return value.to_dict()
+    if is_dataclass(value):
+        kind = getattr(value, "block", None)
+        named = {item.name: values_of(getattr(value, item.name)) for item in fields(value)}
+        return named if kind is None else {"block": kind, **named}
+    if isinstance(value, tuple):
+        return [values_of(item) for item in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def block_from(values: Mapping[str, Any]) -> Block:
+    """Return the block that was turned into plain values."""
+    given = dict(values)
+    kind = BLOCKS[given.pop("block")]
+    return kind(**{name: _READERS.get((kind.block, name), _same)(value) for name, value in given.items()})
+
+
+def cells_from(rows: Any) -> list[list[Any]]:
+    """Return rows of cells, with verdicts where they were."""
+    return [[Verdict(**cell) if isinstance(cell, Mapping) else cell for cell in row] for row in rows]
+
+
+def strip_marker(values: Mapping[str, Any], *, schema: str) -> dict[str, Any]:
+    """Return the values of a document of a known version, without its marker."""
+    given = dict(values)
+    if given.pop("schema") != schema:
+        raise KeyError("schema")
+    return given
+
+
+@contextlib.contextmanager
+def explain_damage() -> Iterator[None]:
+    """Turn everything that can be wrong with plain values into one clear error."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ParameterError(
+            "These values are not a report of this version of cloister.",
+            fix="give the values that Report.to_dict() returned, unchanged, or a report that was written as .json.",
+        ) from None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _each(kind: Callable[..., Any]) -> Callable[[Any], list[Any]]:
+    return lambda values: [kind(**value) for value in values]
+
+
+_READERS: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("facts", "rows"): cells_from,
+    ("table", "rows"): cells_from,
+    ("key-figures", "figures"): _each(KeyFigure),
+    ("bars", "series"): _each(Series),
+    ("checklist", "items"): _each(Check),
+    ("chart", "figure"): Figure.from_dict,
+    ("panels", "blocks"): lambda blocks: [block_from(block) for block in blocks],
+}
+
 
 DEEPEST = 3
 """How many levels of headings sections may have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
+class ReportProvenance:
     """Where a report comes from: when it was made, with what, and whatever else is needed to make it again.
 
     Attributes:
@@ -40,9 +122,9 @@ class Provenance:
     details: Sequence[tuple[str, Cell]] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "created", wording.one_line(self.created, name="created"))
-        object.__setattr__(self, "software", wording.one_line(self.software, name="software"))
-        object.__setattr__(self, "details", named_cells(self.details, name="details"))
+        object.__setattr__(self, "created", wordings.one_line(self.created, name="created"))
+        object.__setattr__(self, "software", wordings.one_line(self.software, name="software"))
+        object.__setattr__(self, "details", check_named_cells(self.details, name="details"))
 
     @property
     def moment(self) -> str:
@@ -71,9 +153,9 @@ class Section:
     anchor: str = ""
 
     def __post_init__(self) -> None:
-        title = wording.one_line(self.title, name="title")
+        title = wordings.one_line(self.title, name="title")
         object.__setattr__(self, "title", title)
-        object.__setattr__(self, "blocks", checked_blocks(self.blocks))
+        object.__setattr__(self, "blocks", check_blocks(self.blocks))
         if check_count(self.level, name="level", at_least=1) > DEEPEST:
             raise ParameterError(f"level={self.level} is too deep.", fix=f"use a level from 1 to {DEEPEST}.")
         object.__setattr__(self, "anchor", self.anchor or _slug(title))
@@ -101,7 +183,7 @@ class Report:
         provenance: when and with what it was made.
     """
 
-    schema: ClassVar[str] = "cloister.report/1"
+    schema: ClassVar[str] = "cloister.report_page/1"
 
     title: str
     subtitle: str = ""
@@ -109,16 +191,16 @@ class Report:
     verdict: Verdict | None = None
     figures: Sequence[KeyFigure] = ()
     sections: Sequence[Section] = ()
-    provenance: Provenance = field(default_factory=Provenance)
+    provenance: ReportProvenance = field(default_factory=ReportProvenance)
 
     def __post_init__(self) -> None:
         for name in ("title", "subtitle"):
-            object.__setattr__(self, name, wording.one_line(getattr(self, name), name=name))
-        object.__setattr__(self, "summary", wording.clean(self.summary, name="summary"))
+            object.__setattr__(self, name, wordings.one_line(getattr(self, name), name=name))
+        object.__setattr__(self, "summary", wordings.clean(self.summary, name="summary"))
         object.__setattr__(self, "figures", all_of(KeyFigure, self.figures, name="figures"))
-        object.__setattr__(self, "sections", _checked(all_of(Section, self.sections, name="sections")))
+        object.__setattr__(self, "sections", _check_levels(all_of(Section, self.sections, name="sections")))
         _check_kind(self.verdict, Verdict | None, fix='give Verdict("what came out", status).')
-        _check_kind(self.provenance, Provenance, fix="give Provenance(...), or leave it out.")
+        _check_kind(self.provenance, ReportProvenance, fix="give Provenance(...), or leave it out.")
 
     def __repr__(self) -> str:
         count = len(self.sections)
@@ -130,19 +212,19 @@ class Report:
 
     def to_html(self) -> str:
         """Return one page that needs nothing else: no scripts, no files, no network."""
-        return rendering.render(self, "html")
+        return render(self, "html")
 
     def to_markdown(self) -> str:
         """Return the report as Markdown, with charts as tables."""
-        return rendering.render(self, "markdown")
+        return render(self, "markdown")
 
     def to_json(self) -> str:
         """Return the report as JSON text."""
-        return rendering.render(self, "json")
+        return render(self, "json")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-ready values."""
-        return {"schema": self.schema, **plain.values_of(self)}
+        return {"schema": self.schema, **values_of(self)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Report:
@@ -151,12 +233,12 @@ class Report:
         Raises:
             ParameterError: if they are something else.
         """
-        with plain.reading():
-            given = plain.checked(values, schema=cls.schema)
+        with explain_damage():
+            given = strip_marker(values, schema=cls.schema)
             verdict, provenance = given.pop("verdict"), given.pop("provenance")
             figures = [KeyFigure(**figure) for figure in given.pop("figures")]
             sections = [
-                Section(**section | {"blocks": [plain.block_from(block) for block in section["blocks"]]})
+                Section(**section | {"blocks": [block_from(block) for block in section["blocks"]]})
                 for section in given.pop("sections")
             ]
             return cls(
@@ -164,7 +246,7 @@ class Report:
                 verdict=None if verdict is None else Verdict(**verdict),
                 figures=tuple(figures),
                 sections=tuple(sections),
-                provenance=Provenance(**provenance | {"details": plain.cells_from(provenance["details"])}),
+                provenance=ReportProvenance(**provenance | {"details": cells_from(provenance["details"])}),
             )
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
@@ -178,10 +260,10 @@ class Report:
             ParameterError: if the ending is another one.
             DataError: if the file cannot be written, or is there and may not be replaced.
         """
-        return rendering.write(self, path, overwrite=overwrite)
+        return write_report(self, path, overwrite=overwrite)
 
 
-def _checked(sections: tuple[Section, ...]) -> tuple[Section, ...]:
+def _check_levels(sections: tuple[Section, ...]) -> tuple[Section, ...]:
     before = 0
     for section in sections:
         if section.level > before + 1:
@@ -203,3 +285,41 @@ def _slug(title: str) -> str:
     words = re.findall("[a-z0-9]+", title.lower())
     slug = "-".join(words)[:60].strip("-")
     return slug if slug[:1].isalpha() else f"section-{slug}".strip("-")
+
+
+ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
+"""The format of a file by the ending of its name."""
+
+
+def render(report: Report, format: str) -> str:  # noqa: A002  # what everybody calls it
+    """Return a report as text.
+
+    Args:
+        report: what to show.
+        format: "html", "markdown" or "json".
+    """
+    return _FORMATS[check_choice(format, name="format", allowed=tuple(_FORMATS))](report)
+
+
+def write_report(report: Report, path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """Write a report to a file, whole or not at all, and return where it is."""
+    place = Path(path)
+    ending = place.suffix.lower()
+    if ending not in ENDINGS:
+        raise ParameterError(
+            f'A report cannot be written as "{place.name}".{did_you_mean(ending, ENDINGS)}',
+            fix='use a name that ends in .html, .md or .json, such as "report.html".',
+        )
+    write_text(place, render(report, ENDINGS[ending]), overwrite=overwrite)
+    return place
+
+
+def _as_json(report: Report) -> str:
+    return json.dumps(report.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+_FORMATS: dict[str, Callable[[Report], str]] = {
+    "html": html.page,
+    "markdown": markdown.page,
+    "json": _as_json,
+}

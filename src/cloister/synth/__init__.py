@@ -5,6 +5,7 @@ from cloister.synth.base import Synthesizer, synthesizers
 from cloister.synth.bayesian_network import BayesianNetwork
 from cloister.synth.constraints import AtMost, Determines, Impossible, SumOf
 from cloister.synth.deniability import plausible_deniability
+from cloister.synth.documents import load
 from cloister.synth.evaluation import (
     Evaluation,
     Membership,
@@ -14,13 +15,11 @@ from cloister.synth.evaluation import (
     membership,
 )
 from cloister.synth.grouped_gaussian import GroupedGaussian
-from cloister.synth.histogram import HistogramSynthesizer
-from cloister.synth.independent import IndependentMarginals
+from cloister.synth.histogram import HistogramSynthesizer, RangeCount
 from cloister.synth.k_anonymous import KAnonymousSynthesizer
+from cloister.synth.marginal_based import IndependentMarginals
 from cloister.synth.microaggregated import MicroaggregatedGaussian
 from cloister.synth.multiplicative_weights import MultiplicativeWeights
-from cloister.synth.range_counts import RangeCount
-from cloister.synth.saving import load
 from cloister.synth.spanning_tree import SpanningTree
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Marginals chosen where the model is worst, after McKenna, Mullins, Sheldon and Miklau (2022, "AIM").
+"""Adaptive marginals: chosen where the model is worst, after McKenna, Mullins, Sheldon and Miklau (2022, "AIM").
 
 A part of the budget measures each column. Then rounds follow, each as exact as the others: the model so far is held
 against the data on every candidate marginal, one is chosen privately by how much there is to learn from it beyond the
@@ -14,7 +14,7 @@ released number of rows, rather than from what earlier rounds taught.
 Privacy: a round's score of a candidate is the L1 distance between its true counts and counts of the released model,
 less a number that is public then, times a public weight, all in whole numbers. An added row moves one true count by
 one: each score by at most its weight, up or down, so that the choice is not monotone. The number of rounds depends on
-earlier releases only, and all rounds together never exceed the budget (see `cloister.synth.spending`).
+earlier releases only, and all rounds together never exceed the budget (see `cloister.synth.marginal_based`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ import numpy as np
 
 from cloister.core.validation import check_count
 from cloister.errors import ParameterError, ParameterTypeError
-from cloister.synth.base import Facts, synthesizers
+from cloister.synth._cell_counts import count_cells, whole_counts
+from cloister.synth.base import SynthesisFacts, synthesizers
 from cloister.synth.constraints import zeros_of
-from cloister.synth.counting import count_cells, whole_counts
 from cloister.synth.expectation import Expectation
-from cloister.synth.inference.estimation import Estimator
-from cloister.synth.inference.junction_tree import TreeSizes, joined, mask_of
-from cloister.synth.inference.model import MarginalModel
-from cloister.synth.marginal_based import MarginalSynthesizer, Work, column_expectations
-from cloister.synth.spending import Purse
+from cloister.synth.inference._estimation import Estimator
+from cloister.synth.inference._junction_tree import TreeSizes, mask_of, neighbor_masks
+from cloister.synth.inference._marginal_model import MarginalModel
+from cloister.synth.marginal_based import MarginalBudget, MarginalFit, MarginalSynthesizer, column_expectations
 
 __all__ = ["AdaptiveMarginals"]
 
@@ -82,8 +81,8 @@ class AdaptiveMarginals(MarginalSynthesizer):
     degree: int = 2
     max_cells: int = 100_000
 
-    def _expectations(self, facts: Facts) -> tuple[Expectation, ...]:
-        purse = Purse(self._allowance())
+    def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
+        purse = MarginalBudget(self._allowance())
         self._weights(facts)
         check_count(self.max_cells, name="max_cells", at_least=1)
         columns = column_expectations(facts, purse, self._first(facts))
@@ -94,10 +93,10 @@ class AdaptiveMarginals(MarginalSynthesizer):
         noise = purse.noise(each * (1 - _CHOICE))
         return (*columns, Expectation.of("the largest pair of columns", math.prod(largest), noise))
 
-    def _first(self, facts: Facts) -> Fraction:
+    def _first(self, facts: SynthesisFacts) -> Fraction:
         return _FIRST if len(facts.domain.names) > 1 else Fraction(1)
 
-    def _rounds(self, work: Work, rows: float, candidates: Sequence[Columns]) -> int:
+    def _rounds(self, work: MarginalFit, rows: float, candidates: Sequence[Columns]) -> int:
         """Return how many rounds there are: more where noise is small for a released number of rows."""
         sizes = work.facts.domain.sizes
         usual = work.purse.deviation(work.purse.left * (1 - _CHOICE) / (_USUAL * len(sizes)))
@@ -105,7 +104,7 @@ class AdaptiveMarginals(MarginalSynthesizer):
         per_column = _USUAL * _BEARABLE / Expectation("a candidate", round(cells), usual).error(round(rows))
         return max(1, round(len(sizes) * min(max(per_column, float(_FEWEST)), float(_MOST))))
 
-    def _weights(self, facts: Facts) -> dict[Columns, int]:
+    def _weights(self, facts: SynthesisFacts) -> dict[Columns, int]:
         """Return the candidates: all subsets of the workload, weighted by how much of it they overlap."""
         domain = facts.domain
         asked = self._all_sets(facts) if self.workload is None else self._asked(facts)
@@ -121,14 +120,14 @@ class AdaptiveMarginals(MarginalSynthesizer):
         times = Counter(column for item in asked for column in item)
         return {part: sum(times[column] for column in part) for part in sorted(candidates)}
 
-    def _all_sets(self, facts: Facts) -> list[Columns]:
+    def _all_sets(self, facts: SynthesisFacts) -> list[Columns]:
         columns = len(facts.domain.names)
         many = min(check_count(self.degree, name="degree", at_least=2), columns)
         if many > _LARGEST_SET or math.comb(columns, many) > _MOST_SETS:
             raise _too_large()
         return list(combinations(range(columns), many))
 
-    def _asked(self, facts: Facts) -> list[Columns]:
+    def _asked(self, facts: SynthesisFacts) -> list[Columns]:
         if isinstance(self.workload, str) or not isinstance(self.workload, Sequence):
             raise ParameterTypeError(
                 "workload is not a list of lists of columns.", fix='write workload=[["age", "income"], ["sex", "age"]].'
@@ -141,7 +140,7 @@ class AdaptiveMarginals(MarginalSynthesizer):
             )
         return asked
 
-    def _modeled(self, work: Work) -> MarginalModel:
+    def _modeled(self, work: MarginalFit) -> MarginalModel:
         first = self._first(work.facts)
         work.measure_columns(first)
         model = work.estimate(_LAST)
@@ -152,6 +151,8 @@ class AdaptiveMarginals(MarginalSynthesizer):
         picking = _Picking(work, candidates, self.max_cells)
         for number in range(rounds):
             self._tell(number / rounds, "choosing and measuring marginals")
+            # What is left is shared by the rounds that are left: rounding never overspends, and an early end
+            # leaves the rest unspent.
             if not picking.measure_next(model, work.purse.left / (rounds - number)):
                 break
             model = work.estimate(_ROUND, start=model)
@@ -169,7 +170,7 @@ class _Picking:
         max_cells: how many cells the model may have in the end.
     """
 
-    work: Work
+    work: MarginalFit
     weights: dict[Columns, int]
     max_cells: int
 
@@ -186,6 +187,7 @@ class _Picking:
             return False
         deviation = self.work.purse.deviation(share * (1 - _CHOICE))
         scores = self._scores(model, candidates, deviation)
+        # A score moves by its own weight at most, and the choice is calibrated to the largest of them.
         top = max(self.weights[part] for part in candidates)
         chosen: Columns = self.work.choose(scores, candidates, share * _CHOICE, label="which marginal", sensitivity=top)
         self.work.measure(chosen, share * (1 - _CHOICE))
@@ -194,13 +196,16 @@ class _Picking:
 
     def _fitting(self, used: Fraction) -> list[Columns]:
         """Return the candidates with which the model stays small enough for the budget that is used by then."""
-        neighbors = joined(len(self.work.facts.domain.sizes), self._groups)
+        neighbors = neighbor_masks(len(self.work.facts.domain.sizes), self._groups)
+        # A candidate within the present model does not let it grow, and always fits.
         limit = max(float(self.max_cells * used), self._sizes.total(neighbors))
         return [part for part in self.weights if self._sizes.total(neighbors, mask_of(part)) <= limit]
 
     def _scores(self, model: MarginalModel, candidates: Sequence[Columns], deviation: float) -> list[int]:
         """Return how much there is to learn beyond noise, weighted, as exact whole numbers. Protected."""
         count = min(max(1, round(model.total)), _LARGEST_SAMPLE)
+        # A sample of the released model costs no privacy, and gives the counts of any set of columns without
+        # summing across the tree for each.
         codes = model.sample(count, self.work.source)
         columns = [codes[:, place] for place in range(codes.shape[1])]
         scale, sizes = model.total / count, self.work.facts.domain.sizes
@@ -210,6 +215,8 @@ class _Picking:
             modeled = whole_counts(scale * count_cells([columns[column] for column in part], shape))
             noise = np.minimum(_MEAN_ABSOLUTE * deviation, _SHOWN * (modeled + 1)).sum()
             distance = int(np.abs(self._truth[part] - modeled).sum())
+            # In whole numbers a row moves the distance by exactly one at most; rounding in floats could add to
+            # that.
             scores.append(self.weights[part] * (distance - round(float(noise))))
         return scores
 

@@ -20,15 +20,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pyarrow as pa
 
 from cloister.accounting.events import Event
-from cloister.accounting.failures import finish
-from cloister.accounting.paying import pay
+from cloister.accounting.payment import finish, pay
 from cloister.core.guarantees import Guarantee
-from cloister.core.provenance import Provenance
+from cloister.core.provenance import SYNTHETIC, Provenance
 from cloister.core.random import RandomSource, RandomState, SeededRandomSource, caveats_of, random_source
 from cloister.core.registry import Registry
 from cloister.core.validation import check_count
 from cloister.crypto.certificates import certify
-from cloister.crypto.release_kinds import SYNTHETIC
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
@@ -39,19 +37,18 @@ from cloister.errors import (
     PrivacyParameterWarning,
     UnknownColumnError,
 )
-from cloister.mechanisms.allowance import Allowance, Step
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.synth._cell_counts import person_rows
+from cloister.synth._domain import TableDomain, declare_domain, public_schema
 from cloister.synth.constraints import AtMost, Constraint, Determines, SumOf, check_columns, derived_columns, zeros_of
-from cloister.synth.counting import person_rows
-from cloister.synth.domain import Domain, declared_domain
 from cloister.synth.expectation import Expectation, warn_of_noise
-from cloister.synth.public_schema import public_schema
 
 if TYPE_CHECKING:
     from cloister.crypto.signatures import SigningKey
     from cloister.report import Report
-    from cloister.synth.previewing import Preview
+    from cloister.synth.expectation import SynthesisPreview
 
-__all__ = ["Facts", "Progress", "Synthesizer", "synthesizers"]
+__all__ = ["Progress", "SynthesisFacts", "Synthesizer", "synthesizers"]
 
 synthesizers: Registry[type[Any]] = Registry("synthesizer")
 """Every synthesizer by name."""
@@ -68,7 +65,7 @@ def no_progress(share: float, what: str) -> None:
 
 
 @dataclass(frozen=True)
-class Facts:
+class SynthesisFacts:
     """What is public about a table before anybody looks.
 
     Attributes:
@@ -80,7 +77,7 @@ class Facts:
         assumptions: what a promise about the rows assumes.
     """
 
-    domain: Domain
+    domain: TableDomain
     schema: Schema
     order: tuple[str, ...]
     derived: Mapping[str, Any]
@@ -131,8 +128,8 @@ class Synthesizer(ABC):
     random_state: RandomState = None
 
     guarantee_: Guarantee = field(init=False)
-    facts_: Facts = field(init=False)
-    steps_: tuple[Step, ...] = field(init=False)
+    facts_: SynthesisFacts = field(init=False)
+    steps_: tuple[FitStep, ...] = field(init=False)
     provenance_: Provenance = field(init=False)
     rows_: float = field(init=False)
 
@@ -163,6 +160,7 @@ class Synthesizer(ABC):
         self._pay(guarantee, event)
 
         def learn(rows: Table) -> None:
+            # An attempt that failed half way must leave nothing behind for the next one.
             self._forget()
             self._learn(facts, person_rows(rows, facts.domain, unit=self.unit, limit=self.max_rows_per_unit), source)
 
@@ -170,6 +168,8 @@ class Synthesizer(ABC):
             if event is None:
                 learn(opened)
             else:
+                # A row that makes the fit fail must not be seen to do so: the same fit on no rows, with the
+                # same noise, takes its place.
                 finish(lambda: learn(opened), nothing=lambda: learn(opened.without_rows()))
         except BaseException:
             self._forget()
@@ -179,12 +179,12 @@ class Synthesizer(ABC):
         self.provenance_ = Provenance.of_today(dataset=self.dataset)
         return self
 
-    def declared(self, table: Table) -> Facts:
+    def declared(self, table: Table) -> SynthesisFacts:
         """Return what is public about a table, which is not looked at, or refuse what a fit could not do."""
         known = table.schema if self.schema is None else self.schema
         constraints = check_columns(self.constraints, table.columns) if self.constraints else ()
         derived = derived_columns(constraints)
-        domain = declared_domain(
+        domain = declare_domain(
             table,
             schema=known,
             columns=self.columns,
@@ -201,9 +201,10 @@ class Synthesizer(ABC):
         if self.unit != "row" and self.unit not in table.columns:
             raise UnknownColumnError(str(self.unit), table.columns)
         self._warn_of_persons(known)
+        # Called for what it refuses, as long as nothing is paid.
         zeros_of(constraints, domain)
         order = tuple(name for name in table.columns if name in domain.names or name in derived)
-        return Facts(
+        return SynthesisFacts(
             domain=domain,
             schema=public_schema(known, order),
             order=order,
@@ -220,13 +221,13 @@ class Synthesizer(ABC):
         """
         return self._expectations(self.declared(self._opened(table)))
 
-    def preview(self, table: Any) -> Preview:
+    def preview(self, table: Any) -> SynthesisPreview:
         """Return what a fit would cost and how exact it would be; nothing is learned or paid.
 
         Args:
             table: as for `fit`; it is not looked at.
         """
-        from cloister.synth.previewing import preview_of
+        from cloister.synth.expectation import preview_of
 
         return preview_of(self, self._opened(table))
 
@@ -239,7 +240,7 @@ class Synthesizer(ABC):
         """
         return self._expectations(self.fitted_facts)
 
-    def _expect(self, facts: Facts) -> None:
+    def _expect(self, facts: SynthesisFacts) -> None:
         warn_of_noise(self._expectations(facts), self.expected_rows)
 
     def _opened(self, table: Any) -> Table:
@@ -256,8 +257,8 @@ class Synthesizer(ABC):
                 stacklevel=5,
             )
 
-    def _allowance(self) -> Allowance:
-        return Allowance(
+    def _allowance(self) -> NoiseAllowance:
+        return NoiseAllowance(
             total_epsilon=self.epsilon,
             total_delta=self.delta,
             adjacency=self.adjacency,
@@ -305,6 +306,7 @@ class Synthesizer(ABC):
                 f"{count:,} rows are too many at once.",
                 fix=f"draw up to {_MOST_ROWS:,} at a time, for nothing.",
             )
+        # Drawing is post-processing: a seed repeats rows here, and breaks no promise.
         source = SeededRandomSource(random_state) if isinstance(random_state, int) else random_source(random_state)
         columns = self._draw(count, self._wanted(conditions), source)
         for item in facts.constraints:
@@ -331,7 +333,7 @@ class Synthesizer(ABC):
         return wanted
 
     @property
-    def fitted_facts(self) -> Facts:
+    def fitted_facts(self) -> SynthesisFacts:
         """Return what is public about the table that was fitted.
 
         Raises:
@@ -356,7 +358,7 @@ class Synthesizer(ABC):
         Raises:
             DataError: if the file is there already, or cannot be written.
         """
-        from cloister.synth.saving import save
+        from cloister.synth.documents import save
 
         save(self, path, overwrite=overwrite)
 
@@ -376,7 +378,7 @@ class Synthesizer(ABC):
             conditions: what was asked of the rows, as ``sex=F``.
             overwrite: whether a certificate that is there may be replaced.
         """
-        from cloister.synth.saving import recipe_of
+        from cloister.synth.documents import recipe_of
 
         recipe = recipe_of(self) | ({"conditions": list(conditions)} if conditions else {})
         return certify(
@@ -390,7 +392,7 @@ class Synthesizer(ABC):
 
     def report(self, path: str | Path | None = None, *, title: str = "A synthetic table") -> Report:
         """Return what is promised, what was measured and how exactly; with a path, it is written there as well."""
-        from cloister.synth.reporting import report_of
+        from cloister.synth._synthesizer_report import report_of
 
         report = report_of(self, title=title)
         if path is not None:
@@ -400,15 +402,15 @@ class Synthesizer(ABC):
     # What each synthesizer says --------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _promise(self, facts: Facts) -> tuple[Guarantee, Event | None]:
+    def _promise(self, facts: SynthesisFacts) -> tuple[Guarantee, Event | None]:
         """Return what a fit promises, and what it is for the accountants: None where nothing is private."""
 
     @abstractmethod
-    def _expectations(self, facts: Facts) -> tuple[Expectation, ...]:
+    def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
         """Return how exact a fit will be, from public facts; refuse what cannot be done before anything is paid."""
 
     @abstractmethod
-    def _learn(self, facts: Facts, rows: Table, source: RandomSource) -> None:
+    def _learn(self, facts: SynthesisFacts, rows: Table, source: RandomSource) -> None:
         """Set the learned attributes, ``rows_`` and ``steps_`` among them, from the rows through noise only."""
 
     @abstractmethod

@@ -16,7 +16,8 @@ the column's noisy counts and, since the parents lie in a family that is measure
 with the data: an added row moves one true count by one, and so each score by at most one, up or down, so that the
 choice is not monotone. (The paper's score R compares with true products, and moves up to four times as far.) From a
 score a public number is taken away, what noise alone would make of it. Which families are useful, and what is spent on
-them, follows from public numbers and earlier releases. Noise and choices are composed by `cloister.synth.spending`.
+them, follows from public numbers and earlier releases. Noise and choices are composed by
+`cloister.synth.marginal_based`.
 """
 
 from __future__ import annotations
@@ -32,15 +33,13 @@ import numpy as np
 
 from cloister.core.exact import number
 from cloister.core.validation import check_count, check_positive
-from cloister.synth.base import Facts, synthesizers
-from cloister.synth.counting import whole_counts
+from cloister.synth._cell_counts import whole_counts
+from cloister.synth.base import SynthesisFacts, synthesizers
 from cloister.synth.expectation import Expectation
-from cloister.synth.inference.beliefs import Floats
-from cloister.synth.inference.estimation import Estimator
-from cloister.synth.inference.measurement import Measurement, total_of
-from cloister.synth.inference.model import MarginalModel
-from cloister.synth.marginal_based import MarginalSynthesizer, Work, column_expectations
-from cloister.synth.spending import Purse
+from cloister.synth.inference._estimation import Estimator, NoisyMarginal, total_of
+from cloister.synth.inference._junction_tree import Floats
+from cloister.synth.inference._marginal_model import MarginalModel
+from cloister.synth.marginal_based import MarginalBudget, MarginalFit, MarginalSynthesizer, column_expectations
 
 __all__ = ["BayesianNetwork"]
 
@@ -53,7 +52,7 @@ _ESTIMATOR = Estimator(iterations=500, entropy=10.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class NetworkFamily:
     """A column and its parents, by position."""
 
     column: int
@@ -83,48 +82,49 @@ class BayesianNetwork(MarginalSynthesizer):
     theta: float = 4.0
     max_cells: int = 50_000
 
-    network_: tuple[Family, ...] = field(init=False)
+    network_: tuple[NetworkFamily, ...] = field(init=False)
 
-    def _expectations(self, facts: Facts) -> tuple[Expectation, ...]:
+    def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
         check_count(self.degree, name="degree", at_least=1)
         check_count(self.max_cells, name="max_cells", at_least=1)
         check_positive(number(self.theta, name="theta"), name="theta")
-        purse = Purse(self._allowance())
+        purse = MarginalBudget(self._allowance())
         columns = column_expectations(facts, purse, self._shares(facts)[0])
         if len(columns) == 1:
             return columns
         pair = math.prod(sorted(facts.domain.sizes)[-2:])
         return (*columns, Expectation.of("the largest pair of columns", pair, purse.noise(self._shares(facts)[2])))
 
-    def _shares(self, facts: Facts) -> tuple[Fraction, Fraction, Fraction]:
+    def _shares(self, facts: SynthesisFacts) -> tuple[Fraction, Fraction, Fraction]:
         """Return what goes to columns, to each choice and to each family."""
         steps = len(facts.domain.names) - 1
         if not steps:
             return Fraction(1), Fraction(0), Fraction(0)
         return _COLUMNS, _CHOICES / steps, (1 - _COLUMNS - _CHOICES) / steps
 
-    def _family_noise(self, facts: Facts) -> float:
+    def _family_noise(self, facts: SynthesisFacts) -> float:
         share = self._shares(facts)[2]
-        return Purse(self._allowance()).deviation(share) if share else math.inf
+        return MarginalBudget(self._allowance()).deviation(share) if share else math.inf
 
-    def _modeled(self, work: Work) -> MarginalModel:
+    def _modeled(self, work: MarginalFit) -> MarginalModel:
         single, choice, family = self._shares(work.facts)
         work.measure_columns(single)
         rows = float(self.expected_rows or total_of(work.seen))
         growth = _Growth(work, self._largest(work.facts, rows), self.degree, self._family_noise(work.facts))
+        # Candidates follow from public numbers and earlier releases, and so does when there are none left.
         while candidates := list(growth.candidates()):
             self._tell(len(growth.network) / len(work.facts.domain.names), "choosing and measuring families")
             scores = [growth.score(item) for item in candidates]
-            chosen: Family = work.choose(scores, candidates, choice, label="which column with which parents")
+            chosen: NetworkFamily = work.choose(scores, candidates, choice, label="which column with which parents")
             work.measure(chosen.members, family)
             growth.add(chosen)
-        self.network_ = (*growth.network, *(Family(column, ()) for column in growth.left))
+        self.network_ = (*growth.network, *(NetworkFamily(column, ()) for column in growth.left))
         if work.purse.left > 0:
             _measure_again(work, growth.left)
         self._tell(0.8, "estimating")
         return work.estimate(_ESTIMATOR)
 
-    def _largest(self, facts: Facts, rows: float) -> float:
+    def _largest(self, facts: SynthesisFacts, rows: float) -> float:
         """Return how many cells a useful family has at most."""
         return min(float(self.max_cells), rows / (float(self.theta) * self._family_noise(facts)))
 
@@ -135,7 +135,7 @@ class BayesianNetwork(MarginalSynthesizer):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self.network_ = tuple(
-            Family(int(item["column"]), tuple(map(int, item["parents"]))) for item in state["network"]
+            NetworkFamily(int(item["column"]), tuple(map(int, item["parents"]))) for item in state["network"]
         )
 
 
@@ -151,12 +151,12 @@ class _Growth:
         network: what was chosen, parents before children.
     """
 
-    work: Work
+    work: MarginalFit
     largest: float
     degree: int
     noise: float
-    network: list[Family] = field(default_factory=list)
-    _scores: dict[Family, int] = field(default_factory=dict)
+    network: list[NetworkFamily] = field(default_factory=list)
+    _scores: dict[NetworkFamily, int] = field(default_factory=dict)
     _parents: dict[Columns, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -169,61 +169,65 @@ class _Growth:
         inside = {item.column for item in self.network}
         return [column for column in range(len(self._sizes)) if column not in inside]
 
-    def candidates(self) -> Iterator[Family]:
+    def candidates(self) -> Iterator[NetworkFamily]:
         """Return the largest useful families of columns that are not in the network, or pairs that start a new one."""
         found = False
         for column in self.left:
             useful = [part for part in self._parents if self._cells((column, *part)) <= self.largest]
             for part in useful:
+                # A smaller set of parents tells no more than a larger one that is useful, too.
                 if not any(set(part) < set(other) for other in useful):
                     found = True
-                    yield Family(column, part)
+                    yield NetworkFamily(column, part)
         if not found:
             for first, second in combinations(self.left, 2):
                 if self._cells((first, second)) <= self.largest:
-                    yield Family(second, (first,))
+                    yield NetworkFamily(second, (first,))
 
-    def add(self, chosen: Family) -> None:
+    def add(self, chosen: NetworkFamily) -> None:
         """Take a family into the network; parents of others may come from it from now on."""
-        self.network += [Family(column, ()) for column in chosen.parents if column in self.left]
+        self.network += [NetworkFamily(column, ()) for column in chosen.parents if column in self.left]
         self.network.append(chosen)
         for many in range(1, min(self.degree, len(chosen.members)) + 1):
             self._parents |= dict.fromkeys(combinations(chosen.members, many))
 
-    def score(self, family: Family) -> int:
+    def score(self, family: NetworkFamily) -> int:
         """Return how far a family is from independence, beyond what noise would show. Protected."""
         if family not in self._scores:
             self._scores[family] = self._dependence(family)
         return self._scores[family]
 
-    def _dependence(self, family: Family) -> int:
+    def _dependence(self, family: NetworkFamily) -> int:
         column, parents = _seen(self.work.seen, (family.column,)), _seen(self.work.seen, family.parents)
+        # Counts below zero come from noise, and would turn the sign of products.
         first, rest = np.maximum(column.values, 0.0), np.maximum(parents.values, 0.0)
         product = np.multiply.outer(first, rest) * (self._rows / max(1.0, float(first.sum() * rest.sum())))
         order = (family.column, *family.parents)
         aligned = np.transpose(product, [order.index(member) for member in family.members])
         expected = whole_counts(aligned)
         distance = int(np.abs(self.work.counts.marginal(family.members) - expected).sum())
+        # What noise alone would show grows with the cells, and large families would otherwise always win.
         return distance - round(_MEAN_ABSOLUTE * self.noise * aligned.size)
 
     def _cells(self, columns: Columns) -> int:
         return math.prod(self._sizes[column] for column in columns)
 
 
-def _seen(measurements: Sequence[Measurement], columns: Columns) -> Measurement:
+def _seen(measurements: Sequence[NoisyMarginal], columns: Columns) -> NoisyMarginal:
     """Return the counts of some columns from the measurement that shows them with least noise."""
     within = [item for item in measurements if set(columns) <= set(item.columns)]
-    found = [_summed(item, columns) for item in within]
+    found = [_sum_out(item, columns) for item in within]
     return min(found, key=lambda item: item.deviation)
 
 
-def _summed(item: Measurement, columns: Columns) -> Measurement:
+def _sum_out(item: NoisyMarginal, columns: Columns) -> NoisyMarginal:
     gone = tuple(axis for axis, column in enumerate(item.columns) if column not in columns)
     values: Floats = np.asarray(item.values.sum(axis=gone))
-    return Measurement(columns, values, item.deviation * math.sqrt(item.values.size / values.size))
+    # The noise of cells that are added up is independent, so that its variances add up.
+    return NoisyMarginal(columns, values, item.deviation * math.sqrt(item.values.size / values.size))
 
 
-def _measure_again(work: Work, columns: Sequence[int]) -> None:
+def _measure_again(work: MarginalFit, columns: Sequence[int]) -> None:
     """Spend what is left on columns by themselves: on those that are connected with no other, if there are any."""
     again = list(columns) or list(range(len(work.facts.domain.names)))
     each = work.purse.left / len(again)

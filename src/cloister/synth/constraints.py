@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cloister.data.engines.aggregation import as_stored
 from cloister.data.engines.base import ARROW_TYPES
-from cloister.data.engines.counting import as_stored
-from cloister.data.profile import StorageType
+from cloister.data.values import StorageType
 from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnError
-from cloister.synth.domain import Attribute, Domain
-from cloister.synth.inference.estimation import Zeros
+from cloister.synth._domain import DomainAttribute, TableDomain
+from cloister.synth.inference._estimation import Zeros
 
 __all__ = ["AtMost", "Constraint", "Determines", "Impossible", "SumOf", "derived_columns", "zeros_of"]
 
@@ -58,7 +58,7 @@ class Impossible:
         """Return the columns it is about."""
         return tuple(self.values)
 
-    def zeros(self, domain: Domain) -> Zeros:
+    def zeros(self, domain: TableDomain) -> Zeros:
         """Return which cells are possible."""
         columns = domain.positions(self.columns)
         masks = [_meant(domain.attributes[column], self.values[domain.names[column]]) for column in columns]
@@ -94,7 +94,7 @@ class AtMost:
         """Return the columns it is about."""
         return self.low, self.high
 
-    def zeros(self, domain: Domain) -> Zeros:
+    def zeros(self, domain: TableDomain) -> Zeros:
         """Return which cells are possible: those in which some value of the one is at most some value of the other."""
         low, high = domain[self.low], domain[self.high]
         floors, tops = _ends(low, 0), _ends(high, 1)
@@ -142,13 +142,14 @@ class Determines:
         """Return the column."""
         kind, coded = ARROW_TYPES[storage], columns[self.by].dictionary_encode()
         values = coded.dictionary.to_pylist()
+        # Keys that come from a file are texts, whatever the column holds.
         by_text = {str(key): value for key, value in self.mapping.items()}
         looked_up = [self.mapping.get(value, by_text.get(str(value))) for value in values]
         return pa.array([None if item is None else as_stored(item, storage) for item in looked_up], kind).take(
             coded.indices
         )
 
-    def check(self, domain: Domain) -> None:
+    def check(self, domain: TableDomain) -> None:
         """Refuse what cannot be derived."""
         attribute = domain[self.by]
         if attribute.is_binned:
@@ -192,7 +193,7 @@ class SumOf:
             total = pc.add(total, columns[name])
         return total.cast(ARROW_TYPES[storage])
 
-    def check(self, domain: Domain) -> None:
+    def check(self, domain: TableDomain) -> None:
         """Refuse what cannot be derived."""
         for name in self.parts:
             if domain[name].storage not in (StorageType.INTEGER, StorageType.REAL):
@@ -211,7 +212,7 @@ def derived_columns(constraints: Iterable[Constraint]) -> tuple[str, ...]:
     return tuple(item.derives for item in constraints if isinstance(item, Determines | SumOf))
 
 
-def zeros_of(constraints: Iterable[Constraint], domain: Domain) -> tuple[Zeros, ...]:
+def zeros_of(constraints: Iterable[Constraint], domain: TableDomain) -> tuple[Zeros, ...]:
     """Return the combinations of cells that constraints leave possible."""
     found = []
     for item in constraints:
@@ -252,7 +253,7 @@ def _mapping(pairs: Sequence[Any]) -> dict[Any, Any]:
         ) from None
 
 
-def _meant(attribute: Attribute, given: Any) -> NDArray[np.bool_]:
+def _meant(attribute: DomainAttribute, given: Any) -> NDArray[np.bool_]:
     listed = list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
     stored = [None if item is None else as_stored(item, attribute.storage) for item in listed]
     meant = np.zeros(attribute.size, dtype=np.bool_)
@@ -272,7 +273,7 @@ def _meant(attribute: Attribute, given: Any) -> NDArray[np.bool_]:
     return meant
 
 
-def _ends(attribute: Attribute, side: int) -> list[Any]:
+def _ends(attribute: DomainAttribute, side: int) -> list[Any]:
     return list(attribute.values) if attribute.values else list(attribute.edges[side : len(attribute.edges) - 1 + side])
 
 

@@ -42,6 +42,7 @@ def plausible_deniability(*, epsilon0: object, gamma: object, t: int, k: int) ->
     chosen = check_count(t, name="t", at_least=1)
     if chosen >= many:
         raise ParameterError("t must be below k.", fix=f"use a t from 1 to {many - 1}.")
+    # Both numbers are rounded up, so that the promise is never stated too strong.
     return ApproxDP(
         epsilon=budget + exact.log_bounds(1 + factor / chosen)[1],
         delta=exact.exp_bounds(-budget * (many - chosen))[1],

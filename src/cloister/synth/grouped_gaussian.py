@@ -18,9 +18,9 @@ Privacy: claim (epsilon, delta)-DP, or epsilon-DP without a delta, for one row a
 numbers on a public grid, each row by itself. The first release has a tenth of the budget. What follows has the rest,
 with shares of groups by their number of columns, which are fixed once the groups are released; of a group's share, two
 ninths choose boxes and seven ninths measure moments, or all of it where nothing is cut. A row is in one class and one
-box of a group, so classes and boxes are parallel, and groups add up. See `cloister.synth.moments` and
-`cloister.synth.regions` for how far a row moves each release, and `cloister.mechanisms.allowance` for how shares
-compose. The numbers of groups and boxes follow from public facts and released numbers.
+box of a group, so classes and boxes are parallel, and groups add up. See `cloister.synth._moments` for how far
+a row moves each release, and `cloister.mechanisms.allowance` for how shares compose. The numbers of groups and boxes
+follow from public facts and released numbers.
 """
 
 from __future__ import annotations
@@ -41,14 +41,10 @@ from cloister.core.validation import check_count
 from cloister.core.whole_rows import Floats
 from cloister.data.table import Table
 from cloister.errors import PrivacyParameterWarning
-from cloister.mechanisms.allowance import Allowance, Step
-from cloister.synth.base import Facts, synthesizers
-from cloister.synth.expectation import Expectation
-from cloister.synth.gaussians import Mixture, class_weights, mixture_of
-from cloister.synth.grouping import correlations, group_columns
-from cloister.synth.inference.sampling import uniforms
-from cloister.synth.moments import Box, NoisyMoments, plan_moments, release_moments
-from cloister.synth.numeric import (
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.synth._gaussian_mixtures import Mixture, class_weights, correlations, group_columns, mixture_of
+from cloister.synth._moments import Box, NoisyMoments, cut_into_boxes, places_in, plan_moments, release_moments
+from cloister.synth._numeric import (
     UNIT,
     NumberNoise,
     NumericRows,
@@ -57,7 +53,9 @@ from cloister.synth.numeric import (
     label_of,
     numbers_of,
 )
-from cloister.synth.regions import cut_into_boxes, places_in
+from cloister.synth.base import SynthesisFacts, synthesizers
+from cloister.synth.expectation import Expectation
+from cloister.synth.inference._marginal_model import uniforms
 
 __all__ = ["GroupedGaussian"]
 
@@ -76,12 +74,12 @@ class _Work:
 
     read: NumericRows
     classes: int
-    allowance: Allowance
+    allowance: NoiseAllowance
     source: RandomSource
-    steps: list[Step] = field(default_factory=list)
+    steps: list[FitStep] = field(default_factory=list)
 
     def pay(self, label: str, share: Fraction) -> None:
-        self.steps.append(Step(label, _event(self.allowance, share)))
+        self.steps.append(FitStep(label, _event(self.allowance, share)))
 
 
 @synthesizers.register("grouped_gaussian")
@@ -115,13 +113,13 @@ class GroupedGaussian(NumericSynthesizer):
 
     # What it costs, and how exact it will be -------------------------------------------------------------------------
 
-    def _promise(self, facts: Facts) -> tuple[Guarantee, Event | None]:
+    def _promise(self, facts: SynthesisFacts) -> tuple[Guarantee, Event | None]:
         allowance, grouping = self._allowance(), self._grouping_share(facts)
-        steps = [Step("correlations of columns", _event(allowance, grouping))] if grouping else []
-        steps.append(Step("regions and moments", _event(allowance, 1 - grouping)))
+        steps = [FitStep("correlations of columns", _event(allowance, grouping))] if grouping else []
+        steps.append(FitStep("regions and moments", _event(allowance, 1 - grouping)))
         return allowance.guarantee(assumptions=facts.assumptions), allowance.event(tuple(steps))
 
-    def _grouping_share(self, facts: Facts) -> Fraction:
+    def _grouping_share(self, facts: SynthesisFacts) -> Fraction:
         return _GROUPING if self._most_groups(len(numbers_of(facts.domain))) > 1 else Fraction(0)
 
     def _most_groups(self, columns: int) -> int:
@@ -138,7 +136,7 @@ class GroupedGaussian(NumericSynthesizer):
         most = (self.expected_rows or 0) / needed
         return min(_MOST_LEVELS, int(math.log2(most))) if most >= 2 else 0
 
-    def _expectations(self, facts: Facts) -> tuple[Expectation, ...]:
+    def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
         columns, classes = len(numbers_of(facts.domain)), _classes(facts)
         check_count(self.min_rows_per_region, name="min_rows_per_region", at_least=1)
         share = 1 - self._grouping_share(facts)
@@ -154,7 +152,7 @@ class GroupedGaussian(NumericSynthesizer):
         products = noise.products.deviation / UNIT**2 / rows
         return counts, means, NumberNoise("covariances of columns in each class", classes * entries, products)
 
-    def _expect(self, facts: Facts) -> None:
+    def _expect(self, facts: SynthesisFacts) -> None:
         found = self._expectations(facts)
         if len(found) == 1:
             return
@@ -171,9 +169,10 @@ class GroupedGaussian(NumericSynthesizer):
 
     # Fitting ---------------------------------------------------------------------------------------------------------
 
-    def _learn(self, facts: Facts, rows: Table, source: RandomSource) -> None:
+    def _learn(self, facts: SynthesisFacts, rows: Table, source: RandomSource) -> None:
         self._tell(0.0, "counting")
         read = self._read(facts, rows)
+        # Whether a row stays depends on that row alone, so that one row more or less changes nothing else.
         read = read.kept(read.whole & (read.classes < _classes(facts)))
         work = _Work(read, _classes(facts), self._allowance(), source)
         grouping = self._grouping_share(facts)
@@ -225,6 +224,7 @@ class GroupedGaussian(NumericSynthesizer):
         places = places_in(numbers, boxes)
         noises = [plan_moments(work.allowance, share, box.reach) for box in boxes]
         mixtures = []
+        # A row is in one class and in one box: all of these releases together are paid with one share.
         for label in range(work.classes):
             moments = list[NoisyMoments]()
             for place, (box, noise) in enumerate(zip(boxes, noises, strict=True)):
@@ -266,12 +266,12 @@ class GroupedGaussian(NumericSynthesizer):
         self.rows_ = float(self.class_weights_.sum())
 
 
-def _classes(facts: Facts) -> int:
+def _classes(facts: SynthesisFacts) -> int:
     label = label_of(facts.domain)
     return 1 if label is None else label.size
 
 
-def _event(allowance: Allowance, share: Fraction) -> Event:
+def _event(allowance: NoiseAllowance, share: Fraction) -> Event:
     """Return what a share is for the accountants, however it is spent."""
     if allowance.is_pure:
         return PureEvent(epsilon=allowance.epsilon * share)

@@ -28,18 +28,18 @@ from cloister.core.random import RandomSource, permutation
 from cloister.core.validation import check_count
 from cloister.core.whole_rows import Floats
 from cloister.data.columns import Role
+from cloister.data.engines.aggregation import as_stored
 from cloister.data.engines.base import ARROW_TYPES
-from cloister.data.engines.counting import as_stored
-from cloister.data.profile import StorageType
 from cloister.data.table import Table
+from cloister.data.values import StorageType
 from cloister.errors import InternalError, ModelError, ParameterError, UnknownColumnError
-from cloister.synth.base import Facts, Synthesizer, synthesizers
+from cloister.synth._domain import DomainAttribute, TableDomain
+from cloister.synth._numeric import choose_by_weight
+from cloister.synth.base import SynthesisFacts, Synthesizer, synthesizers
 from cloister.synth.conditions import allowed_cells
 from cloister.synth.constraints import Determines, SumOf
-from cloister.synth.domain import Attribute, Domain
 from cloister.synth.expectation import Expectation
-from cloister.synth.inference.sampling import uniforms
-from cloister.synth.numeric import choose_by_weight
+from cloister.synth.inference._marginal_model import uniforms
 
 __all__ = ["KAnonymousSynthesizer", "allot"]
 
@@ -86,7 +86,7 @@ class KAnonymousSynthesizer(Synthesizer):
 
     # What is promised ------------------------------------------------------------------------------------------------
 
-    def declared(self, table: Table) -> Facts:
+    def declared(self, table: Table) -> SynthesisFacts:
         """Return what is public about a table, or refuse what k-anonymity cannot promise."""
         if self.epsilon is not None or self.delta is not None or self.ledger is not None:
             raise ParameterError(
@@ -107,9 +107,9 @@ class KAnonymousSynthesizer(Synthesizer):
                 )
         self._quasi(facts)
         cells = tuple(replace(item, complete=False) for item in facts.domain.attributes)
-        return replace(facts, domain=Domain(cells))
+        return replace(facts, domain=TableDomain(cells))
 
-    def _quasi(self, facts: Facts) -> tuple[str, ...]:
+    def _quasi(self, facts: SynthesisFacts) -> tuple[str, ...]:
         names = facts.domain.names
         if self.quasi_identifiers is None:
             found = tuple(name for name in names if facts.schema[name].role is Role.QUASI)
@@ -125,18 +125,18 @@ class KAnonymousSynthesizer(Synthesizer):
             )
         return found
 
-    def _promise(self, facts: Facts) -> tuple[Guarantee, Event | None]:
+    def _promise(self, facts: SynthesisFacts) -> tuple[Guarantee, Event | None]:
         quasi = ", ".join(self._quasi(facts))
         about = f"nobody knows more about a person than the quasi-identifiers ({quasi})"
         return KAnonymity(k=self.k, assumptions=(about,), caveats=LIMITS), None
 
-    def _expectations(self, facts: Facts) -> tuple[Expectation, ...]:
+    def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
         del facts
         return ()
 
     # Fitting ---------------------------------------------------------------------------------------------------------
 
-    def _learn(self, facts: Facts, rows: Table, source: RandomSource) -> None:
+    def _learn(self, facts: SynthesisFacts, rows: Table, source: RandomSource) -> None:
         from cloister.anonymize import anonymize  # takes a second to import
 
         quasi = self._quasi(facts)
@@ -149,8 +149,9 @@ class KAnonymousSynthesizer(Synthesizer):
             sensitive=others,
             progress=self.progress,
         )
-        released = release.table.to_arrow()  # type: ignore[union-attr]  # only anatomy releases two tables
+        released = release.table.to_arrow()
         columns = [_central(released[name], facts.domain[name]) for name in quasi]
+        # Groups with the same center cannot be told apart, and are one group from here on.
         _, groups = np.unique(np.column_stack([codes for codes, _ in columns]), axis=0, return_inverse=True)
         order = np.argsort(groups.ravel(), kind="stable")
         self.sizes_ = np.bincount(groups.ravel())
@@ -159,7 +160,7 @@ class KAnonymousSynthesizer(Synthesizer):
         first = order[np.cumsum(self.sizes_) - self.sizes_]
         self.centers_ = tuple(tuple(values[place] for place in codes[first]) for codes, values in columns)
         self.quasi_identifiers_ = quasi
-        coded = [_coded(released[name], facts.domain[name])[order] for name in others]
+        coded = [_code_values(released[name], facts.domain[name])[order] for name in others]
         self.codes_ = np.column_stack([self._mixed(codes, source) for codes in coded]) if coded else _none(len(order))
         self.rows_ = float(len(order))
         self.steps_ = ()
@@ -168,6 +169,7 @@ class KAnonymousSynthesizer(Synthesizer):
         """Return the cells of a column in random order inside of each group."""
         groups = np.repeat(np.arange(len(self.sizes_)), self.sizes_)
         shuffled = permutation(source, len(codes))
+        # A stable sort by group keeps the random order inside of each group.
         return np.asarray(codes[shuffled[np.argsort(groups[shuffled], kind="stable")]])
 
     # Drawing ---------------------------------------------------------------------------------------------------------
@@ -189,14 +191,17 @@ class KAnonymousSynthesizer(Synthesizer):
         for place, name in enumerate(others):
             fits = wanted[name][0][self.codes_[:, place]] if name in wanted else np.ones(len(self.codes_), np.bool_)
             pools.append(_Pool.of(fits, self.sizes_))
+            # Columns are drawn independently of each other, so that the shares of rows that meet their
+            # conditions are multiplied.
             weights *= pools[-1].counts / np.maximum(self.sizes_, 1)
         if count and not weights.any():
             raise ParameterError("No group has rows that meet the conditions.", fix="ask for wider conditions.")
         groups = np.repeat(np.arange(len(weights)), allot(count, weights, k=self.k, source=source))
+        # Rows in the order of their groups would show who was put together.
         groups = groups[permutation(source, len(groups))]
         columns: dict[str, Any] = {}
         for name, values in zip(self.quasi_identifiers_, self.centers_, strict=True):
-            listed = pa.array(_stored(values, domain[name]), ARROW_TYPES[domain[name].storage])
+            listed = pa.array(_to_storage(values, domain[name]), ARROW_TYPES[domain[name].storage])
             columns[name] = listed.take(pa.array(groups, pa.int64()))
         for place, (name, pool) in enumerate(zip(others, pools, strict=True)):
             codes = self.codes_[pool.draw(groups, source), place]
@@ -264,13 +269,14 @@ def allot(count: int, weights: Floats, *, k: int, source: RandomSource) -> NDArr
     rows[chosen] = k
     left = count - k * many
     wanted = np.maximum(0.0, count * weights[chosen] / weights[chosen].sum() - k)
+    # Evenly spaced points give each group its share but for rounding.
     points = (np.arange(left) + uniforms(source, 1)) / max(1, left)
     further = choose_by_weight(wanted if wanted.any() else weights[chosen], points)
     rows[chosen] += np.bincount(further, minlength=many)
     return rows
 
 
-def _central(column: Any, attribute: Attribute) -> tuple[NDArray[np.int64], list[Any]]:
+def _central(column: Any, attribute: DomainAttribute) -> tuple[NDArray[np.int64], list[Any]]:
     """Return released centers as codes and the values they stand for, as the column stores them; None for no value."""
     coded = column.combine_chunks().dictionary_encode()
     texts = coded.dictionary.to_pylist()
@@ -282,7 +288,7 @@ def _central(column: Any, attribute: Attribute) -> tuple[NDArray[np.int64], list
     return codes[positions], values
 
 
-def _as_stored(item: Any, attribute: Attribute) -> Any:
+def _as_stored(item: Any, attribute: DomainAttribute) -> Any:
     """Return a center as a value that the column can have."""
     if item is None:
         return None
@@ -293,22 +299,22 @@ def _as_stored(item: Any, attribute: Attribute) -> Any:
     return value if is_known else None
 
 
-def _coded(column: Any, attribute: Attribute) -> NDArray[np.int64]:
+def _code_values(column: Any, attribute: DomainAttribute) -> NDArray[np.int64]:
     """Return the cells of released values."""
     coded = column.combine_chunks().dictionary_encode()
     codes = np.append(attribute.codes(coded.dictionary.to_pylist()), attribute.present)
     return np.asarray(codes[coded.indices.fill_null(len(codes) - 1).to_numpy(zero_copy_only=False)])
 
 
-def _meets(values: tuple[Any, ...], attribute: Attribute, wanted: tuple[Any, Any]) -> NDArray[np.bool_]:
+def _meets(values: tuple[Any, ...], attribute: DomainAttribute, wanted: tuple[Any, Any]) -> NDArray[np.bool_]:
     """Return which centers a condition allows."""
-    (cells, between), stored = wanted, _stored(values, attribute)
+    (cells, between), stored = wanted, _to_storage(values, attribute)
     if between is None:
         return np.asarray(cells[attribute.codes(stored)])
     return np.array([value is not None and between[0] <= value <= between[1] for value in stored], dtype=np.bool_)
 
 
-def _stored(values: tuple[Any, ...], attribute: Attribute) -> list[Any]:
+def _to_storage(values: tuple[Any, ...], attribute: DomainAttribute) -> list[Any]:
     """Return centers as the column stores them, also dates that come from a file."""
     return [None if value is None else as_stored(value, attribute.storage) for value in values]
 

@@ -37,11 +37,8 @@ from cloister.core.validation import check_count
 from cloister.core.whole_rows import Floats, exact_product
 from cloister.data.table import Table
 from cloister.errors import ModelError, ParameterError, PrivacyParameterWarning
-from cloister.mechanisms.allowance import Allowance, Step, StepNoise
-from cloister.synth.base import Facts, synthesizers
-from cloister.synth.expectation import Expectation
-from cloister.synth.inference.sampling import uniforms
-from cloister.synth.numeric import (
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
+from cloister.synth._numeric import (
     UNIT,
     NumberNoise,
     NumericRows,
@@ -51,6 +48,9 @@ from cloister.synth.numeric import (
     numbers_of,
     standard_normals,
 )
+from cloister.synth.base import SynthesisFacts, synthesizers
+from cloister.synth.expectation import Expectation
+from cloister.synth.inference._marginal_model import uniforms
 
 __all__ = ["MicroaggregatedGaussian", "block_sums"]
 
@@ -85,7 +85,7 @@ class MicroaggregatedGaussian(NumericSynthesizer):
 
     # What it costs, and how exact it will be -------------------------------------------------------------------------
 
-    def declared(self, table: Table) -> Facts:
+    def declared(self, table: Table) -> SynthesisFacts:
         """Return what is public about a table, or refuse what the promise cannot be about."""
         if self.unit != "row" or Adjacency(self.adjacency) is not Adjacency.REPLACE:
             raise ParameterError(
@@ -96,17 +96,17 @@ class MicroaggregatedGaussian(NumericSynthesizer):
         self._block_size(facts)
         return facts
 
-    def _replaced(self) -> Allowance:
+    def _replaced(self) -> NoiseAllowance:
         """Return what may be spent on numbers of which a replaced row moves so much."""
-        return Allowance(total_epsilon=self.epsilon, total_delta=self.delta)
+        return NoiseAllowance(total_epsilon=self.epsilon, total_delta=self.delta)
 
-    def _promise(self, facts: Facts) -> tuple[Guarantee, Event | None]:
+    def _promise(self, facts: SynthesisFacts) -> tuple[Guarantee, Event | None]:
         allowance = self._replaced()
         events = tuple(_event(allowance, share) for share in (_CENTERS, 1 - _CENTERS))
         guarantee = self._allowance().guarantee(assumptions=(*facts.assumptions, "the number of rows is public"))
         return guarantee, SequenceEvent(events=events)
 
-    def _block_size(self, facts: Facts) -> int:
+    def _block_size(self, facts: SynthesisFacts) -> int:
         if self.k is not None:
             return check_count(self.k, name="k", at_least=1)
         if self.expected_rows is None:
@@ -117,14 +117,15 @@ class MicroaggregatedGaussian(NumericSynthesizer):
         rows = check_count(self.expected_rows, name="expected_rows", at_least=1)
         smallest = min(rows, math.isqrt(rows) + 1)
         sizes = range(smallest, rows)
+        # Noise on centers shrinks as blocks grow, so that the first good size is found by halving.
         place = bisect_left(sizes, True, key=lambda k: self._noise_of_centers(facts, rows, k) <= _GOOD_ENOUGH)  # noqa: FBT003  # what is looked for
         return sizes[place] if place < len(sizes) else rows
 
-    def _noise_of_centers(self, facts: Facts, rows: int, k: int) -> float:
+    def _noise_of_centers(self, facts: SynthesisFacts, rows: int, k: int) -> float:
         noise = self._center_noise(facts, _blocks(rows, k))
         return noise.deviation / UNIT * _blocks(rows, k) / max(1, rows)
 
-    def _center_noise(self, facts: Facts, blocks: int) -> StepNoise:
+    def _center_noise(self, facts: SynthesisFacts, blocks: int) -> StepNoise:
         columns, labels = len(numbers_of(facts.domain)), label_of(facts.domain) is not None
         return self._replaced().noise(
             _CENTERS,
@@ -132,13 +133,13 @@ class MicroaggregatedGaussian(NumericSynthesizer):
             squared_sensitivity=blocks * UNIT**2 * (4 * columns + 2 * labels),
         )
 
-    def _square_noise(self, facts: Facts) -> StepNoise:
+    def _square_noise(self, facts: SynthesisFacts) -> StepNoise:
         columns = len(numbers_of(facts.domain))
         return self._replaced().noise(
             1 - _CENTERS, sensitivity=columns * UNIT**2, squared_sensitivity=columns * UNIT**4
         )
 
-    def _expectations(self, facts: Facts) -> tuple[Expectation, ...]:
+    def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
         k = self._block_size(facts)
         if self.expected_rows is None:
             return ()
@@ -146,7 +147,7 @@ class MicroaggregatedGaussian(NumericSynthesizer):
         numbers = _blocks(rows, k) * len(numbers_of(facts.domain))
         return (NumberNoise("centers of blocks", numbers, self._noise_of_centers(facts, rows, k)),)
 
-    def _expect(self, facts: Facts) -> None:
+    def _expect(self, facts: SynthesisFacts) -> None:
         found, k, rows = self._expectations(facts), self._block_size(facts), self.expected_rows
         if rows is None:
             return
@@ -162,7 +163,7 @@ class MicroaggregatedGaussian(NumericSynthesizer):
 
     # Fitting ---------------------------------------------------------------------------------------------------------
 
-    def _learn(self, facts: Facts, rows: Table, source: RandomSource) -> None:
+    def _learn(self, facts: SynthesisFacts, rows: Table, source: RandomSource) -> None:
         self._tell(0.0, "counting")
         read = self._read(facts, rows)
         sizes, sums, squares = self._released(facts, read, source)
@@ -173,13 +174,13 @@ class MicroaggregatedGaussian(NumericSynthesizer):
         self.sizes_, self.rows_ = sizes, float(sizes.sum())
         allowance = self._replaced()
         self.steps_ = (
-            Step("centers of blocks", _event(allowance, _CENTERS)),
-            Step("squares of columns", _event(allowance, 1 - _CENTERS)),
+            FitStep("centers of blocks", _event(allowance, _CENTERS)),
+            FitStep("squares of columns", _event(allowance, 1 - _CENTERS)),
         )
         self._tell(1.0, "done")
 
     def _released(
-        self, facts: Facts, read: NumericRows, source: RandomSource
+        self, facts: SynthesisFacts, read: NumericRows, source: RandomSource
     ) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Return the public sizes of blocks, and with noise the sums of each block and the squares of all rows."""
         label = label_of(facts.domain)
@@ -198,6 +199,7 @@ class MicroaggregatedGaussian(NumericSynthesizer):
         between = np.maximum(0.0, apart - by_noise)
         kept = between / np.maximum(apart, 1e-12)
         self.centers_ = np.clip(mean + kept * (raw - mean), -1.0, 1.0)
+        # The variance of a column is that between blocks and that within them together.
         self.spreads_ = np.sqrt(np.clip(mean_squares - mean**2 - between, _LEAST_SPREAD, 1.0))
 
     # Drawing ---------------------------------------------------------------------------------------------------------
@@ -234,6 +236,8 @@ class MicroaggregatedGaussian(NumericSynthesizer):
 def block_sums(rows: NumericRows, *, classes: int, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the sizes of blocks, and for each the exact sums of its columns and its class counts, times `UNIT`."""
     steps = rows.steps.astype(np.int64)
+    # The last key counts most. For the promise any fixed order will do; rows that tie are equal, so that none
+    # of them matters.
     order = np.lexsort((*steps.T[::-1], steps.sum(axis=1), rows.classes))
     indicators = (rows.classes[:, None] == np.arange(classes)) * UNIT
     entries = np.concatenate([steps, indicators], axis=1)[order].astype(np.int64)
@@ -241,11 +245,14 @@ def block_sums(rows: NumericRows, *, classes: int, k: int) -> tuple[NDArray[np.i
     ends = np.cumsum(weights)
     total = int(weights.sum())
     blocks = _blocks(total, k)
+    # Where blocks end follows from the number of rows alone, which is the same for all neighbors.
     cuts = np.array([total * place // blocks for place in range(blocks + 1)], dtype=np.int64)
+    # Differences of cumulative sums at the cuts are the sums of blocks.
     before = np.concatenate([np.zeros((1, entries.shape[1]), np.int64), np.cumsum(entries * weights[:, None], axis=0)])
     starts = np.concatenate([[0], ends])
     places = np.searchsorted(ends, cuts, side="right")
     inside = np.minimum(places, max(0, len(entries) - 1))
+    # Copies of one row may lie on both sides of a cut: as many as come before it are added.
     partial = (cuts - starts[places])[:, None] * entries[inside] if len(entries) else 0
     return np.diff(cuts), np.diff(before[places] + partial, axis=0)
 
@@ -262,7 +269,7 @@ def _shares(noisy: Floats) -> Floats:
     return np.asarray(np.divide(positive, totals, out=even, where=totals > 0))
 
 
-def _event(allowance: Allowance, share: Fraction) -> Event:
+def _event(allowance: NoiseAllowance, share: Fraction) -> Event:
     if allowance.is_pure:
         return PureEvent(epsilon=allowance.epsilon * share)
     return GaussianEvent(squared_multiplier=allowance.squared_multiplier / share)

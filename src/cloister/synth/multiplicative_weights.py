@@ -1,10 +1,10 @@
 """Multiplicative weights, after Hardt, Ligett and McSherry (2012, "MWEM").
 
-A histogram over all combinations of cells starts even. In each round the query on which it is furthest from the data is
-chosen privately: a query is one cell of one marginal of the workload. Its marginal is measured, and the weights are
-moved towards what was measured: by exp((measured - weight) / (2 rows)) in each cell, going through all that was
-measured several times in each round. Rows are drawn from the weights of the last round. Both is what the authors do in
-practice; their proof of accuracy is for the average over rounds, which is worse here (on six columns of the Adult
+A histogram over all combinations of cells starts even. In each round the query on which it is furthest from the data
+is chosen privately: a query is one cell of one marginal of the workload. Its marginal is measured, and the weights
+are moved towards what was measured: by exp((measured - weight) / (2 rows)) in each cell, going through all that was
+measured several times in each round. Rows are drawn from the weights of the last round. Both is what the authors do
+in practice; their proof of accuracy is for the average over rounds, which is worse here (on six columns of the Adult
 table at epsilon 1, mean total variation of pairs .11 against .02), and is to be had with ``average=True``.
 
 The whole marginal costs no more than the one cell, since a row is in one cell of it. The number of rows is measured
@@ -13,7 +13,9 @@ first, or given, where neighbors have the same number.
 Privacy: the score of a query is the distance between a true count and a weight, which is released and does not change
 with the data; an added row moves a true count, and so the score, by at most one, up or down. Of the budget that the
 number of rows leaves, each of T rounds has a T-th, half for the choice and half for the measurement:
-T * (2 * epsilon / (2 T)) = epsilon. See `cloister.synth.spending`.
+T * (2 * epsilon / (2 T)) = epsilon. See `cloister.synth.marginal_based`.
+
+A workload is the sets of columns that somebody asks about.
 """
 
 from __future__ import annotations
@@ -29,19 +31,33 @@ import numpy as np
 
 from cloister.core.guarantees import Adjacency
 from cloister.core.validation import check_count
-from cloister.errors import ParameterError
-from cloister.synth.base import Facts, synthesizers
-from cloister.synth.counting import Counts, whole_counts
+from cloister.errors import ParameterError, ParameterTypeError
+from cloister.synth._cell_counts import Counts, whole_counts
+from cloister.synth._domain import TableDomain
+from cloister.synth.base import SynthesisFacts, synthesizers
 from cloister.synth.expectation import Expectation
-from cloister.synth.inference.beliefs import Floats
-from cloister.synth.inference.junction_tree import junction_tree
-from cloister.synth.inference.measurement import Measurement
-from cloister.synth.inference.model import MarginalModel
-from cloister.synth.marginal_based import MarginalSynthesizer, Work, possible_cells
-from cloister.synth.spending import Purse
-from cloister.synth.workloads import asked_columns
+from cloister.synth.inference._estimation import NoisyMarginal
+from cloister.synth.inference._junction_tree import Floats, junction_tree
+from cloister.synth.inference._marginal_model import MarginalModel
+from cloister.synth.marginal_based import MarginalBudget, MarginalFit, MarginalSynthesizer, possible_cells
 
-__all__ = ["MultiplicativeWeights"]
+__all__ = ["MultiplicativeWeights", "read_workload"]
+
+
+def read_workload(workload: Any, domain: TableDomain, *, most: int = 6) -> list[tuple[int, ...]]:
+    """Return sets of columns by position, each once, or refuse what is no list of lists of columns."""
+    if isinstance(workload, str) or not isinstance(workload, Sequence):
+        raise ParameterTypeError(
+            "workload is not a list of lists of columns.", fix='write workload=[["age", "income"], ["sex", "age"]].'
+        )
+    asked = list(dict.fromkeys(domain.positions(item) for item in workload))
+    if not asked or any(not 1 <= len(set(item)) <= most or len(set(item)) < len(item) for item in asked):
+        raise ParameterError(
+            f"Each set of the workload must name one to {most} columns, each once.",
+            fix='write workload=[["age", "income"]].',
+        )
+    return asked
+
 
 Columns = tuple[int, ...]
 
@@ -73,14 +89,14 @@ class MultiplicativeWeights(MarginalSynthesizer):
     average: bool = False
     rows: int | None = None
 
-    def _expectations(self, facts: Facts) -> tuple[Expectation, ...]:
+    def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
         cells = facts.domain.cells
         if cells > MOST_CELLS:
             raise ParameterError(
                 f"These columns have {cells:,} combinations of cells; {MOST_CELLS:,} are possible.",
                 fix="name fewer columns or bins, or use AdaptiveMarginals, which takes any number of columns.",
             )
-        purse, (counted, each) = Purse(self._allowance()), self._shares(facts)
+        purse, (counted, each) = MarginalBudget(self._allowance()), self._shares(facts)
         largest = max(self._asked(facts), key=lambda part: _size(facts, part))
         name = " x ".join(facts.domain.names[column] for column in largest)
         found = [Expectation.of(name, _size(facts, largest), purse.noise(each))]
@@ -88,13 +104,13 @@ class MultiplicativeWeights(MarginalSynthesizer):
             found.append(Expectation.of("the number of rows", 1, purse.noise(counted)))
         return tuple(found)
 
-    def _asked(self, facts: Facts) -> list[Columns]:
+    def _asked(self, facts: SynthesisFacts) -> list[Columns]:
         many = len(facts.domain.names)
         if self.workload is None:
             return list(combinations(range(many), min(2, many)))
-        return asked_columns(self.workload, facts.domain)
+        return read_workload(self.workload, facts.domain)
 
-    def _shares(self, facts: Facts) -> tuple[Fraction, Fraction]:
+    def _shares(self, facts: SynthesisFacts) -> tuple[Fraction, Fraction]:
         """Return what the number of rows costs, and each choice and each measurement."""
         if self.rows is not None:
             check_count(self.rows, name="rows", at_least=1)
@@ -106,16 +122,17 @@ class MultiplicativeWeights(MarginalSynthesizer):
         counted = Fraction(0) if self.rows is not None else _ROWS
         return counted, (1 - counted) / (2 * self._rounds(facts))
 
-    def _rounds(self, facts: Facts) -> int:
+    def _rounds(self, facts: SynthesisFacts) -> int:
         if self.rounds is None:
             return min(_MOST_ROUNDS, len(self._asked(facts)))
         return check_count(self.rounds, name="rounds", at_least=1)
 
-    def _modeled(self, work: Work) -> MarginalModel:
+    def _modeled(self, work: MarginalFit) -> MarginalModel:
         counted, each = self._shares(work.facts)
-        total = float(self.rows) if self.rows is not None else _measured_rows(work, counted)
+        total = float(self.rows) if self.rows is not None else _measure_rows(work, counted)
         workload, rounds = self._asked(work.facts), self._rounds(work.facts)
         truth = [work.counts.marginal(part) for part in workload]
+        # Impossible cells start at zero, and multiplication keeps them there.
         weights = possible_cells(work.facts).astype(np.float64)
         weights *= total / weights.sum()
         summed, queries = np.zeros_like(weights), _queries(truth)
@@ -137,7 +154,7 @@ def marginal_of(weights: Floats, columns: Columns) -> Floats:
     return np.asarray(weights.sum(axis=tuple(axis for axis in range(weights.ndim) if axis not in columns)))
 
 
-def update(weights: Floats, seen: Sequence[Measurement], total: float, *, passes: int = 1) -> None:
+def update(weights: Floats, seen: Sequence[NoisyMarginal], total: float, *, passes: int = 1) -> None:
     """Move weights towards measurements, the last one first, and keep their sum; in place.
 
     Args:
@@ -149,6 +166,7 @@ def update(weights: Floats, seen: Sequence[Measurement], total: float, *, passes
     for _ in range(passes):
         for item in reversed(seen):
             gap = item.values - marginal_of(weights, item.columns)
+            # A single count with much noise must not blow up the weights.
             factor = np.exp(np.clip(gap / (2 * total), -1.0, 1.0))
             weights *= factor.reshape([size if axis in item.columns else 1 for axis, size in enumerate(weights.shape)])
             weights *= total / weights.sum()
@@ -164,7 +182,7 @@ def _passes(cells: int, rounds: int, measured: int) -> int:
     return max(2, min(_MOST_PASSES, _WORK // (cells * rounds * measured)))
 
 
-def _measured_rows(work: Work, share: Fraction) -> float:
+def _measure_rows(work: MarginalFit, share: Fraction) -> float:
     seen = work.purse.measure(work.counts, (), share, work.source, label="the number of rows")
     return max(1.0, float(seen.values))
 
@@ -174,5 +192,5 @@ def _queries(truth: Sequence[Any]) -> list[int]:
     return [place for place, true in enumerate(truth) for _ in range(true.size)]
 
 
-def _size(facts: Facts, columns: Columns) -> int:
+def _size(facts: SynthesisFacts, columns: Columns) -> int:
     return math.prod(facts.domain.sizes[column] for column in columns)

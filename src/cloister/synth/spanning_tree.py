@@ -7,7 +7,7 @@ distribution that fits all measurements.
 Privacy: the score of a pair is the L1 distance between its true counts and the product of released marginals, in whole
 numbers, which do not change with the data: an added row moves one true count by one, and so each score by at most one,
 up or down. Scores of different pairs can move in different directions, so that the choice is not monotone. Noise and
-choices are composed by `cloister.synth.spending`.
+choices are composed by `cloister.synth.marginal_based`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from itertools import combinations
 
 import numpy as np
 
-from cloister.synth.base import Facts, synthesizers
-from cloister.synth.counting import whole_counts
+from cloister.synth._cell_counts import whole_counts
+from cloister.synth.base import SynthesisFacts, synthesizers
 from cloister.synth.expectation import Expectation
-from cloister.synth.inference.estimation import Estimator
-from cloister.synth.inference.model import MarginalModel
-from cloister.synth.marginal_based import MarginalSynthesizer, Work, column_expectations
-from cloister.synth.spending import Purse
+from cloister.synth.inference._estimation import Estimator
+from cloister.synth.inference._marginal_model import MarginalModel
+from cloister.synth.marginal_based import MarginalBudget, MarginalFit, MarginalSynthesizer, column_expectations
 
 __all__ = ["SpanningTree"]
 
@@ -49,8 +48,8 @@ class SpanningTree(MarginalSynthesizer):
 
     center: str | None = None
 
-    def _expectations(self, facts: Facts) -> tuple[Expectation, ...]:
-        purse, domain = Purse(self._allowance()), facts.domain
+    def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
+        purse, domain = MarginalBudget(self._allowance()), facts.domain
         single, _, paired = self._shares(facts)
         columns = column_expectations(facts, purse, single)
         if len(columns) == 1:
@@ -61,13 +60,13 @@ class SpanningTree(MarginalSynthesizer):
         noise = purse.noise(paired / (len(columns) - 1))
         return (*columns, Expectation.of("the largest pair of columns", first * second, noise))
 
-    def _shares(self, facts: Facts) -> tuple[Fraction, Fraction, Fraction]:
+    def _shares(self, facts: SynthesisFacts) -> tuple[Fraction, Fraction, Fraction]:
         """Return what goes to columns, to choices and to pairs."""
         if len(facts.domain.names) == 1:
             return Fraction(1), Fraction(0), Fraction(0)
         return (_THIRD, Fraction(0), 2 * _THIRD) if self.center is not None else (_THIRD, _THIRD, _THIRD)
 
-    def _modeled(self, work: Work) -> MarginalModel:
+    def _modeled(self, work: MarginalFit) -> MarginalModel:
         single, chosen, paired = self._shares(work.facts)
         work.measure_columns(single)
         self._tell(0.2, "choosing pairs of columns")
@@ -77,15 +76,16 @@ class SpanningTree(MarginalSynthesizer):
         self._tell(0.6, "estimating")
         return work.estimate(_ESTIMATOR)
 
-    def _pairs(self, work: Work, share: Fraction) -> list[Pair]:
+    def _pairs(self, work: MarginalFit, share: Fraction) -> list[Pair]:
         domain = work.facts.domain
         many = len(domain.names)
         if self.center is not None:
             (middle,) = domain.positions([self.center])
             return [(min(middle, other), max(middle, other)) for other in range(many) if other != middle]
-        scores = {pair: _unexplained(work, pair) for pair in combinations(range(many), 2)}
+        scores = {pair: _dependence(work, pair) for pair in combinations(range(many), 2)}
         part, pairs = list(range(many)), list[Pair]()
         while len(pairs) < many - 1:
+            # Only pairs that join two parts are left, so that whatever is chosen ends as a tree.
             joining = [pair for pair in scores if part[pair[0]] != part[pair[1]]]
             found = [scores[pair] for pair in joining]
             pairs.append(work.choose(found, joining, share / (many - 1), label="which pair of columns"))
@@ -94,7 +94,7 @@ class SpanningTree(MarginalSynthesizer):
         return pairs
 
 
-def _unexplained(work: Work, pair: Pair) -> int:
+def _dependence(work: MarginalFit, pair: Pair) -> int:
     """Return how far a pair's counts are from what its columns by themselves would give. Protected."""
     first, second = (np.maximum(work.seen[column].values, 0.0) for column in pair)
     rows = max(1.0, (first.sum() + second.sum()) / 2)

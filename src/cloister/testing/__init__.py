@@ -6,9 +6,17 @@ in `cloister.testing.strategies`, which needs the extra ``test``.
 
 from __future__ import annotations
 
-from cloister.testing.audit import AuditReport, audit
-from cloister.testing.bounds import discrete_laplace_bounds, normal_cdf_bounds, normalized
-from cloister.testing.exact_check import Counterexample, ExactReport, Verdict, check_exactly
+from cloister.attacks.auditing.exact_check import (
+    Counterexample,
+    ExactReport,
+    ExactVerdict,
+    check_exactly,
+    discrete_laplace_bounds,
+    normal_cdf_bounds,
+    normalize,
+)
+from cloister.attacks.auditing.statistical_check import AuditReport
+from cloister.testing.audit import audit
 from cloister.testing.golden import Golden, check_golden, load_golden, load_goldens
 from cloister.testing.laws import Law, MechanismLaws, SamplerLaws
 from cloister.testing.neighbors import all_neighbors, removals
@@ -27,11 +35,11 @@ __all__ = [
     "AuditReport",
     "Counterexample",
     "ExactReport",
+    "ExactVerdict",
     "Golden",
     "Law",
     "MechanismLaws",
     "SamplerLaws",
-    "Verdict",
     "all_neighbors",
     "audit",
     "check_distribution",
@@ -44,6 +52,6 @@ __all__ = [
     "load_golden",
     "load_goldens",
     "normal_cdf_bounds",
-    "normalized",
+    "normalize",
     "removals",
 ]

@@ -1,7 +1,11 @@
-"""Statistical audit: a lower bound on epsilon from samples alone. It can refute a claim, never prove one.
+"""Is this algorithm differentially private? Checked exactly, with certified probabilities, or audited from samples.
 
+The exact check covers all outputs and both directions. Certified probabilities are rationals below and above numbers
+that have no exact form. Both live in `cloister.attacks.auditing`, where audits of real releases use them too.
+
+The statistical audit gives a lower bound on epsilon from samples alone. It can refute a claim, never prove one.
 For authors of mechanisms whose outputs are numbers or arrays of numbers. The method lives in
-`cloister.attacks.auditing.sampled`; `cloister.attacks.audit_dp` runs it on outputs of any shape.
+`cloister.attacks.auditing.statistical_check`; `cloister.attacks.audit_dp` runs it on outputs of any shape.
 """
 
 from __future__ import annotations
@@ -12,10 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.attacks.auditing.exact_check import (
+    UNLISTED,
+    Bounds,
+    Counterexample,
+    ExactReport,
+    ExactVerdict,
+    Probability,
+    bounds_of,
+    check_exactly,
+    discrete_laplace_bounds,
+    normal_cdf_bounds,
+    normalize,
+)
 from cloister.attacks.auditing.features import Feature, reader
-from cloister.attacks.auditing.sampled import (
+from cloister.attacks.auditing.statistical_check import (
     AuditReport,
-    Event,
+    OutputEvent,
     audit_samples,
     largest_detectable_epsilon,
     takes_size,
@@ -23,7 +40,25 @@ from cloister.attacks.auditing.sampled import (
 from cloister.attacks.confidence import binomial_bounds
 from cloister.errors import ParameterError
 
-__all__ = ["AuditReport", "Event", "Feature", "audit", "binomial_bounds", "largest_detectable_epsilon"]
+__all__ = [
+    "UNLISTED",
+    "AuditReport",
+    "Bounds",
+    "Counterexample",
+    "ExactReport",
+    "ExactVerdict",
+    "Feature",
+    "OutputEvent",
+    "Probability",
+    "audit",
+    "binomial_bounds",
+    "bounds_of",
+    "check_exactly",
+    "discrete_laplace_bounds",
+    "largest_detectable_epsilon",
+    "normal_cdf_bounds",
+    "normalize",
+]
 
 
 def audit(

@@ -73,6 +73,7 @@ def discrete(pmf: Callable[[NDArray[np.int64]], Floats], *, center: int = 0) -> 
                 fix="give center= close to the middle of the law, or give its cdf with Distribution(cdf=, lattice=1).",
             )
         half *= 2
+    # Rounding leaves the sum a hair from 1.
     steps = np.concatenate(([0.0], cumulative / cumulative[-1]))
 
     def cdf(values: Floats) -> Floats:

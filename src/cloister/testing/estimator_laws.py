@@ -30,7 +30,7 @@ from cloister.core.random import SeededRandomSource, integers_below
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import AccountingError, CloisterError
-from cloister.testing.laws import Laws, must_refuse, violated
+from cloister.testing.laws import Laws, law_violation, must_refuse
 
 __all__ = ["EstimatorLaws", "PrivateProblem"]
 
@@ -116,10 +116,10 @@ class EstimatorLaws(Laws):
         strange = {name: object() for name in self.kind().get_params(deep=False)}
         made = self.kind(**strange)
         if any(made.get_params(deep=False)[name] is not value for name, value in strange.items()):
-            raise violated("The constructor changes a parameter", "store it, and check it in fit.")
+            raise law_violation("The constructor changes a parameter", "store it, and check it in fit.")
         again = self.kind().set_params(**strange)
         if any(getattr(again, name) is not value for name, value in strange.items()):
-            raise violated("set_params does not set a parameter", "use the names of the constructor.")
+            raise law_violation("set_params does not set a parameter", "use the names of the constructor.")
 
     def law_clones_are_alike_and_share_the_ledger(self) -> None:
         """A clone has the same parameters, is not fitted, and pays to the same ledger."""
@@ -130,9 +130,9 @@ class EstimatorLaws(Laws):
         self._fit(made)
         copied = clone(made)
         if copied.ledger is not ledger or hasattr(copied, "guarantee_"):
-            raise violated("A clone has another ledger, or is fitted", "keep __sklearn_clone__ of the base.")
+            raise law_violation("A clone has another ledger, or is fitted", "keep __sklearn_clone__ of the base.")
         if copied.get_params(deep=False).keys() != made.get_params(deep=False).keys():
-            raise violated("A clone has other parameters", "let the constructor store all of them.")
+            raise law_violation("A clone has other parameters", "let the constructor store all of them.")
 
     def law_fit_does_not_change_parameters(self) -> None:
         """What was given stays as it was given."""
@@ -140,7 +140,7 @@ class EstimatorLaws(Laws):
         before = dict(made.get_params(deep=False))
         self._fit(made)
         if any(made.get_params(deep=False)[name] is not value for name, value in before.items()):
-            raise violated("fit changes a parameter", "keep what is derived in an attribute that ends in _.")
+            raise law_violation("fit changes a parameter", "keep what is derived in an attribute that ends in _.")
 
     # Paying ----------------------------------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class EstimatorLaws(Laws):
             made = self._make(ledger=ledger, dataset=_ACCOUNT)
             error = must_refuse(partial(made.fit, rows, labels), "rows that cannot be learned from")
             if "8128003" in str(error):
-                raise violated("An error quotes a private value", "say what is wrong without the value.")
+                raise law_violation("An error quotes a private value", "say what is wrong without the value.")
             self._unpaid(ledger, "rows that cannot be learned from")
 
     def law_each_fit_is_paid(self) -> None:
@@ -181,10 +181,10 @@ class EstimatorLaws(Laws):
         made = self._make(ledger=ledger, dataset=_ACCOUNT)
         for times in (1, 2):
             if self._fit(made) is not made:
-                raise violated("fit does not return the estimator", "return self.")
+                raise law_violation("fit does not return the estimator", "return self.")
             self._use(made)
             if ledger.spent(_ACCOUNT).amount != (times * made.guarantee_.epsilon if made.steps_ else 0):
-                raise violated("A fit does not cost what it promises", "pay once for each fit.")
+                raise law_violation("A fit does not cost what it promises", "pay once for each fit.")
 
     def law_a_table_is_not_looked_at_before_paying(self) -> None:
         """Whether a table is refused does not depend on its rows: one without any is learned from."""
@@ -204,7 +204,7 @@ class EstimatorLaws(Laws):
                 if not made.steps_:  # what takes nothing from the rows costs nothing
                     asked = (Fraction(0), Fraction(0), adjacency)
                 if (promise.epsilon, delta, promise.adjacency) != asked or not promise.holds:
-                    raise violated("The guarantee is not what was asked for", "use the allowance's.")
+                    raise law_violation("The guarantee is not what was asked for", "use the allowance's.")
 
     def law_steps_cost_no_more_than_the_promise(self) -> None:
         """What the steps lose together is within the guarantee."""
@@ -216,21 +216,23 @@ class EstimatorLaws(Laws):
             try:
                 _book().spend(_ACCOUNT, guarantee=made.guarantee_, event=event)
             except AccountingError:
-                raise violated("The steps lose more than the guarantee admits", "let shares add up to one.") from None
+                raise law_violation(
+                    "The steps lose more than the guarantee admits", "let shares add up to one."
+                ) from None
 
     def law_steps_do_not_depend_on_the_rows(self) -> None:
         """The plan is made from public facts: other rows, and another number of them, change nothing."""
         few = PrivateProblem.for_kind(self.kind, rows=_ROWS // 2) if self.problem is None else self.problem
         plans = [self._make().fit(problem.frame(), problem.target).steps_ for problem in (self._problem, few)]
         if plans[0] != plans[1]:
-            raise violated("The plan depends on the rows", "plan from the facts and the allowance alone.")
+            raise law_violation("The plan depends on the rows", "plan from the facts and the allowance alone.")
 
     def law_tables_and_frames_agree(self) -> None:
         """A table and a data frame with the same rows have the same promise, plan and encoding."""
         made = [self._fit(self._make()), self._make().fit(self._problem.table(), self._label)]
         for name in ("guarantee_", "steps_", "encoding_"):
             if getattr(made[0], name) != getattr(made[1], name):
-                raise violated(f"A table and a frame differ in {name}", "plan from the facts alone.")
+                raise law_violation(f"A table and a frame differ in {name}", "plan from the facts alone.")
 
     def law_persons_are_a_group_of_rows(self) -> None:
         """A person with at most three rows is protected by a third of epsilon for each."""
@@ -238,55 +240,55 @@ class EstimatorLaws(Laws):
         table = open_table(rows.append_column("person", pa.array([place // 4 for place in range(rows.num_rows)])))
         made = self._make(unit="person", max_rows_per_unit=3).fit(table, self._label)
         if made.guarantee_.unit != "person":
-            raise violated("The guarantee does not name the person", "use the allowance's.")
+            raise law_violation("The guarantee does not name the person", "use the allowance's.")
         if not self.options.get("delta"):
             single = self._fit(self._make(epsilon=Fraction(self._epsilon) / 3))
             if single.steps_ != made.steps_:
-                raise violated("Persons do not get the noise of a group", "take epsilon from the allowance.")
+                raise law_violation("Persons do not get the noise of a group", "take epsilon from the allowance.")
 
     # Randomness ------------------------------------------------------------------------------------------------------
 
     def law_seed_repeats_and_taints(self) -> None:
         """The same source gives the same model, and breaks the promise."""
         pair = [self._fit(self._make(random_state=SeededRandomSource(4711))) for _ in range(2)]
-        if _learned(pair[0]) != _learned(pair[1]):
-            raise violated("A seed does not give the same model again", "draw from the source alone.")
+        if _dump_learned(pair[0]) != _dump_learned(pair[1]):
+            raise law_violation("A seed does not give the same model again", "draw from the source alone.")
         if pair[0].guarantee_.holds or SEEDED_RANDOMNESS not in pair[0].guarantee_.caveats:
-            raise violated("A seed does not break the guarantee", "keep fit of the base.")
+            raise law_violation("A seed does not break the guarantee", "keep fit of the base.")
 
     def law_default_randomness_is_secure(self) -> None:
         """Without a random_state the promise holds and models differ."""
         models = [self._fit(self._make(epsilon=Fraction(1, 10))) for _ in range(6)]
         if not all(model.guarantee_.holds for model in models):
-            raise violated("The default randomness breaks the guarantee", "use the source that fit passes.")
-        if models[0].steps_ and len({_learned(model) for model in models}) == 1:
-            raise violated("Six models are all alike", "put noise on what is learned.")
+            raise law_violation("The default randomness breaks the guarantee", "use the source that fit passes.")
+        if models[0].steps_ and len({_dump_learned(model) for model in models}) == 1:
+            raise law_violation("Six models are all alike", "put noise on what is learned.")
 
     # Saved models ----------------------------------------------------------------------------------------------------
 
     def law_saved_models_are_the_same(self) -> None:
         """A model survives JSON: it predicts the same and promises the same."""
-        from cloister.learn.saving import document_of, model_of
+        from cloister.learn.persistence import document_of, model_of
 
         made = self._fit(self._make())
         again = model_of(json.loads(json.dumps(document_of(made), allow_nan=False)))
         if again.guarantee_ != made.guarantee_ or again.steps_ != made.steps_:
-            raise violated("A saved model promises something else", "keep the base's attributes.")
+            raise law_violation("A saved model promises something else", "keep the base's attributes.")
         if not np.array_equal(np.asarray(self._use(again)), np.asarray(self._use(made))):
-            raise violated("A saved model predicts something else", "list every learned attribute in learned.")
+            raise law_violation("A saved model predicts something else", "list every learned attribute in learned.")
         lost = {name for name in vars(made) if name.endswith("_")} - set(vars(again))
         if lost:
-            raise violated(f"A saved model loses {', '.join(sorted(lost))}", "list it in learned.")
+            raise law_violation(f"A saved model loses {', '.join(sorted(lost))}", "list it in learned.")
 
     def law_saved_models_hold_no_row(self) -> None:
         """No number of the rows is in the file: no canary, and no exact smallest or largest value."""
-        from cloister.learn.saving import document_of
+        from cloister.learn.persistence import document_of
 
         text = json.dumps(document_of(self._fit(self._make())))
         columns = [column for column in self._problem.columns.values() if isinstance(column[0], float)]
         extremes = [end for column in columns for end in (min(column), max(column))]
         if str(_CANARY) in text or any(repr(end) in text for end in extremes):
-            raise violated("A saved model holds a number of the rows", "keep noisy numbers only.")
+            raise law_violation("A saved model holds a number of the rows", "keep noisy numbers only.")
 
     # Parts -----------------------------------------------------------------------------------------------------------
 
@@ -318,7 +320,7 @@ class EstimatorLaws(Laws):
 
     def _unpaid(self, ledger: Ledger, what: str) -> None:
         if ledger.spent(_ACCOUNT).amount:
-            raise violated(f"{what} is refused after paying", "refuse it in _plan, from public facts.")
+            raise law_violation(f"{what} is refused after paying", "refuse it in _plan, from public facts.")
 
 
 def _book() -> Ledger:
@@ -327,13 +329,13 @@ def _book() -> Ledger:
     return ledger
 
 
-def _learned(model: Any) -> str:
-    from cloister.learn.saving import document_of
+def _dump_learned(model: Any) -> str:
+    from cloister.learn.persistence import document_of
 
     return json.dumps(document_of(model)["learned"])
 
 
-def needed_options(kind: Any) -> dict[str, Any]:
+def find_needed_options(kind: Any) -> dict[str, Any]:
     """Return a delta if a kind of estimator does not learn without one."""
     laws = EstimatorLaws(kind=kind)
     try:

@@ -31,7 +31,7 @@ from typing import Any
 import pyarrow as pa
 
 from cloister.errors import ParameterError
-from cloister.testing.laws import violated
+from cloister.testing.laws import law_violation
 
 __all__ = [
     "EXTREME_BOUNDS",
@@ -329,7 +329,7 @@ def check_alike(
             found = known[id(table)]
             expected = found if expected is None else expected
             if found != expected:
-                raise violated(
+                raise law_violation(
                     f"Rows decide what shows ({pair.name}): one table {expected}; another {found}",
                     "bound settings by public facts, so that no row can make it fail, warn or end otherwise.",
                 )

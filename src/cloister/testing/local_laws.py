@@ -17,7 +17,7 @@ from cloister.core.guarantees import SEEDED_RANDOMNESS
 from cloister.core.random import SeededRandomSource
 from cloister.local import Protocol, Reports, check_reports, open_protocol
 from cloister.local.draws import law_of
-from cloister.testing.laws import Laws, must_refuse, violated
+from cloister.testing.laws import Laws, law_violation, must_refuse
 
 __all__ = ["LocalProtocolLaws", "device_law", "worst_ratio"]
 
@@ -71,45 +71,47 @@ class LocalProtocolLaws(Laws):
             protocol = self.small(epsilon)  # type: ignore[misc]  # not None
             laws = [device_law(protocol, code) for code in self.codes]
             if any(sum(law.values()) != 1 for law in laws):
-                raise violated("The probabilities of the reports do not sum to one", "follow every decision.")
+                raise law_violation("The probabilities of the reports do not sum to one", "follow every decision.")
             if worst_ratio(laws) != protocol.likelihood_ratio:
-                raise violated("The device has another likelihood ratio than it states", "correct one of them.")
+                raise law_violation("The device has another likelihood ratio than it states", "correct one of them.")
 
     def law_no_report_is_likelier_than_stated(self) -> None:
         """No report of the device's own code is likelier than the likeliest one that the protocol states."""
         if self.factory(1).likeliest_report >= 0:
-            raise violated("The likeliest report is said to be certain", "state its probability.")
+            raise law_violation("The likeliest report is said to be certain", "state its probability.")
         for epsilon in self.epsilons if self.small is not None else ():
             protocol = self.small(epsilon)  # type: ignore[misc]  # not None
             largest = max(max(device_law(protocol, code).values()) for code in self.codes)
             if math.log(largest) > protocol.likeliest_report + _SLACK:
-                raise violated("A report is likelier than stated", "state the largest probability of any report.")
+                raise law_violation("A report is likelier than stated", "state the largest probability of any report.")
 
     def law_copies_are_found_and_honest_reports_are_not(self) -> None:
         """The check of reports finds that all are one report, and raises no alarm for honest ones."""
         protocol = self.factory(1)
         for people in (self._people(), *([value] * _PEOPLE for value in self.values)):
             if not check_reports(protocol, protocol.randomize(people), false_alarm=_FALSE_ALARM).is_plausible:
-                raise violated("Honest reports raise an alarm", "compare with what holds for all values.")
+                raise law_violation("Honest reports raise an alarm", "compare with what holds for all values.")
         copies = np.repeat(protocol.randomize(self.values[0]).payload, _COPIES)
         if check_reports(protocol, Reports(protocol, copies), false_alarm=_FALSE_ALARM).is_plausible:
-            raise violated("Copies of one report raise no alarm", "state how likely a report is, and what to compare.")
+            raise law_violation(
+                "Copies of one report raise no alarm", "state how likely a report is, and what to compare."
+            )
 
     def law_states_the_epsilon_asked_for(self) -> None:
         """The actual epsilon is the one asked for to a billionth, and never above."""
         for epsilon in self.epsilons:
             protocol, asked = self.factory(epsilon), exact.number(epsilon)
             if not asked - _AGREEMENT <= protocol.epsilon_of() <= asked + _ROUNDING:
-                raise violated("The actual epsilon is not the one asked for", "round thresholds towards privacy.")
+                raise law_violation("The actual epsilon is not the one asked for", "round thresholds towards privacy.")
             if protocol.guarantee.epsilon != asked:
-                raise violated("The guarantee does not state the epsilon asked for", "state it exactly.")
+                raise law_violation("The guarantee does not state the epsilon asked for", "state it exactly.")
 
     def law_record_opens_again(self) -> None:
         """The public record survives JSON and gives the same protocol; a changed one is refused."""
         protocol = self.factory(1)
         record = json.loads(json.dumps(protocol.to_dict()))
         if open_protocol(record) != protocol:
-            raise violated("The record does not open again", "put every argument into the record.")
+            raise law_violation("The record does not open again", "put every argument into the record.")
         must_refuse(partial(open_protocol, {**record, "params": {"truth": "1"}}), "a changed record")
 
     def law_reports_survive_the_wire(self) -> None:
@@ -118,10 +120,10 @@ class LocalProtocolLaws(Laws):
         reports = protocol.randomize(self._people())
         lines, data = protocol.read(reports.to_json_lines()), protocol.read(reports.to_bytes())
         if not lines.payload.tobytes() == data.payload.tobytes() == reports.payload.tobytes():
-            raise violated("Reports change on the wire", "write and read every field of the output space.")
+            raise law_violation("Reports change on the wire", "write and read every field of the output space.")
         single = protocol.randomize(self.values[0])
         if len(single) != 1 or protocol.read([json.loads(single[0].to_json())]).payload != single.payload:
-            raise violated("A single report changes on the wire", "return one report for one value.")
+            raise law_violation("A single report changes on the wire", "return one report for one value.")
 
     def law_damaged_reports_are_refused(self) -> None:
         """Truncated, oversized and foreign reports are refused."""
@@ -146,24 +148,24 @@ class LocalProtocolLaws(Laws):
             for given in (value, [self.values[0], value]):
                 error = must_refuse(partial(protocol.randomize, given), "a value outside of the domain")
                 if isinstance(value, str) and value in str(error):
-                    raise violated("An error quotes a private value", "say what is wrong without the value.")
+                    raise law_violation("An error quotes a private value", "say what is wrong without the value.")
 
     def law_randomness_is_secure_by_default(self) -> None:
         """Without a random_state reports keep their promise and differ; predictable ones break it."""
         protocol, people = self.factory("1/2"), self._people()
         first, second = protocol.randomize(people), protocol.randomize(people)
         if first.caveats or first.payload.tobytes() == second.payload.tobytes():
-            raise violated("The default randomness is not the operating system's", "use random_source(None).")
+            raise law_violation("The default randomness is not the operating system's", "use random_source(None).")
         seeded = [protocol.randomize(people, random_state=SeededRandomSource(4711)) for _ in range(2)]
         if seeded[0].payload.tobytes() != seeded[1].payload.tobytes():
-            raise violated("The same source gives other reports", "take all randomness from the source.")
+            raise law_violation("The same source gives other reports", "take all randomness from the source.")
         if SEEDED_RANDOMNESS not in seeded[0].caveats or protocol.guarantee_of(seeded[0]).holds:
-            raise violated("Predictable randomness does not break the promise", "pass the source's caveats on.")
+            raise law_violation("Predictable randomness does not break the promise", "pass the source's caveats on.")
 
     def law_repr_shows_no_report(self) -> None:
         """What is printed of reports is their number."""
         if str(_PEOPLE) not in repr(self.factory(1).randomize(self._people())):
-            raise violated("Reports do not print as their number", "leave repr to Reports.")
+            raise law_violation("Reports do not print as their number", "leave repr to Reports.")
 
     def _people(self) -> list[Any]:
         return [self.values[place % len(self.values)] for place in range(_PEOPLE)]

@@ -20,7 +20,7 @@ def all_neighbors(
     domain: Sequence[Row],
     *,
     max_rows: int,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     min_rows: int = 0,
     ordered: bool = False,
 ) -> Iterator[tuple[Dataset[Row], Dataset[Row]]]:

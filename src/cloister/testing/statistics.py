@@ -28,7 +28,7 @@ from cloister.testing.distributions import Cdf, Distribution, Floats
 __all__ = [
     "FALSE_ALARM",
     "SAMPLES",
-    "Fit",
+    "ChiSquareFit",
     "check_distribution",
     "check_independent",
     "check_same_distribution",
@@ -57,7 +57,7 @@ Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class ChiSquareFit:
     """The outcome of a chi-square test; ``impossible`` says that a sample has probability zero under the law."""
 
     statistic: float
@@ -71,17 +71,18 @@ class Fit:
         return f"chi-square {self.statistic:.1f} with {self.degrees} degrees of freedom, p = {self.p_value:.2g}"
 
 
-_IMPOSSIBLE = Fit(statistic=math.inf, degrees=1, p_value=0.0, impossible=True)
+_IMPOSSIBLE = ChiSquareFit(statistic=math.inf, degrees=1, p_value=0.0, impossible=True)
 
 
-def fit(sample: ArrayLike, law: Distribution) -> Fit:
+def fit(sample: ArrayLike, law: Distribution) -> ChiSquareFit:
     """Return the chi-square test of a sample against a law."""
-    values = _checked(sample)
+    values = _check_sample(sample)
     if law.lattice is not None and _leaves_lattice(values, law.lattice):
         return _IMPOSSIBLE
     expected, observed = (
         _finite_bins(values, law) if law.cdf is None else _line_bins(values.astype(np.float64), law.cdf, law.lattice)
     )
+    # One value that cannot occur refutes a law, however few there are.
     if observed[expected <= 0].any():
         return _IMPOSSIBLE
     expected, observed = _merge_small(expected, observed)
@@ -139,19 +140,20 @@ def check_scale(
             )
 
 
-def fit_two(first: ArrayLike, second: ArrayLike) -> Fit:
+def fit_two(first: ArrayLike, second: ArrayLike) -> ChiSquareFit:
     """Return the chi-square test of two samples having one law, on bins of the pooled sample.
 
     Raises:
         ParameterError: if a sample is too small, or all values are the same, so that nothing can be tested.
     """
-    one, two = _checked(first), _checked(second)
+    one, two = _check_sample(first), _check_sample(second)
     codes = _codes(np.concatenate([one, two]), bins=_MIDDLE_BINS, least=2 * LEAST_EXPECTED)
     size = int(codes.max()) + 1
     left = np.bincount(codes[: len(one)], minlength=size).astype(np.float64)
     right = np.bincount(codes[len(one) :], minlength=size).astype(np.float64)
     if size < 2 or min(len(one), len(two)) < 2 * LEAST_EXPECTED:
         raise _too_small("samples")
+    # Weighted so that samples of different sizes are compared by their shares.
     weight = np.sqrt(len(two) / len(one))
     return _chi_square(float(((weight * left - right / weight) ** 2 / (left + right)).sum()), size - 1)
 
@@ -183,6 +185,7 @@ def check_independent(sample: ArrayLike, *, false_alarm: float = FALSE_ALARM, wh
         raise ParameterError(
             "Independence needs one row per draw and at least two columns.", fix="give an array of shape (n, k)."
         )
+    # Two bins of so many values each are expected to share at least LEAST_EXPECTED where they are independent.
     least = math.sqrt(LEAST_EXPECTED * len(table))
     codes = [_codes(table[:, column], bins=4, least=least) for column in range(table.shape[1])]
     for column in range(table.shape[1]):
@@ -191,10 +194,12 @@ def check_independent(sample: ArrayLike, *, false_alarm: float = FALSE_ALARM, wh
     if any(not code.any() for code in codes):
         raise _too_small("columns")
     pairs = list(combinations(range(len(codes)), 2))
+    # All pairs of many coordinates would take too long; noise that is shared shows between neighbors, too.
     if len(pairs) > _MOST_PAIRS:
         pairs = [(column, column + 1) for column in range(len(codes) - 1)]
     for left, right in pairs:
         outcome = _contingency(codes[left], codes[right])
+        # By the union bound the pairs share the false-alarm rate.
         if outcome.p_value < false_alarm / len(pairs):
             raise StatisticalError(
                 f"{what} is not independent between coordinates {left} and {right}: {outcome}.",
@@ -210,7 +215,7 @@ def _too_small(what: str) -> ParameterError:
     )
 
 
-def _checked(sample: ArrayLike) -> NDArray[np.generic]:
+def _check_sample(sample: ArrayLike) -> NDArray[np.generic]:
     values = np.asarray(sample)
     if values.ndim != 1 or not values.size:
         raise ParameterError("A sample is one row of values.", fix="give a one-dimensional array that is not empty.")
@@ -251,6 +256,7 @@ def _levels(size: int) -> Floats:
     middle = max(2, min(_MIDDLE_BINS, size // LEAST_EXPECTED))
     levels = list(np.arange(1, middle) / middle)
     tail = 1 / middle / _TAIL_STEP
+    # A tail bin has three quarters of what is left, and must still hold enough samples.
     while tail * size * (1 - 1 / _TAIL_STEP) >= LEAST_EXPECTED:
         levels += [tail, 1 - tail]
         tail /= _TAIL_STEP
@@ -260,6 +266,7 @@ def _levels(size: int) -> Floats:
 def _quantiles(cdf: Cdf, levels: Floats, lattice: float | None) -> Floats:
     """Return, for each level, nearly the smallest point at which a cdf reaches it, by bisection."""
     low, high = np.full(len(levels), -1.0), np.full(len(levels), 1.0)
+    # Doubling finds ends beyond the levels for any scale, without knowing the law.
     for _ in range(1000):
         below, above = cdf(low) > levels, cdf(high) < levels
         if not (below.any() or above.any()):
@@ -269,6 +276,7 @@ def _quantiles(cdf: Cdf, levels: Floats, lattice: float | None) -> Floats:
         middle = (low + high) / 2
         reached = cdf(middle) >= levels
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    # On a lattice bisection ends within rounding of a point, which is meant.
     return high if lattice is None else np.round(high / lattice) * lattice
 
 
@@ -291,6 +299,7 @@ def _groups(weights: Floats, *, least: float) -> Integers:
         groups.append(group)
         total += weight
     codes = np.array(groups, dtype=np.int64)
+    # What is left at the end is too light for a group of its own.
     if total < least and group > 0:
         codes[codes == group] = group - 1
     return codes
@@ -306,7 +315,7 @@ def _codes(values: NDArray[np.generic], *, bins: int, least: float) -> Integers:
     return np.asarray(groups[codes], dtype=np.int64)
 
 
-def _contingency(left: Integers, right: Integers) -> Fit:
+def _contingency(left: Integers, right: Integers) -> ChiSquareFit:
     rows, columns = int(left.max()) + 1, int(right.max()) + 1
     observed = np.bincount(left * columns + right, minlength=rows * columns).reshape(rows, columns)
     expected = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / len(left)
@@ -314,5 +323,5 @@ def _contingency(left: Integers, right: Integers) -> Fit:
     return _chi_square(float(((observed - expected) ** 2 / expected).sum()), degrees)
 
 
-def _chi_square(statistic: float, degrees: int) -> Fit:
-    return Fit(statistic=statistic, degrees=degrees, p_value=float(special.chdtrc(degrees, statistic)))
+def _chi_square(statistic: float, degrees: int) -> ChiSquareFit:
+    return ChiSquareFit(statistic=statistic, degrees=degrees, p_value=float(special.chdtrc(degrees, statistic)))

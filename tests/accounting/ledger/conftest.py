@@ -7,7 +7,7 @@ import pytest
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import Ledger, open_ledger
-from cloister.accounting.ledger.joined import create_tables, join_ledger
+from cloister.accounting.ledger.host_database import create_tables, join_ledger
 from tests.support.ledger_host import Host
 
 

@@ -352,13 +352,13 @@ def test_a_durable_ledger_remembers(durable_url: str) -> None:
 def test_a_failing_caller_inside_a_transaction_leaves_no_trace(
     hospital: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cloister.accounting.ledger import rows
+    from cloister.accounting.ledger import _database as database
 
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(rows, "append", interrupted)
+        patch.setattr(database, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
             hospital.spend("hospital", cost=TENTH)
     assert hospital.spent("hospital") == Budget(epsilon=0)

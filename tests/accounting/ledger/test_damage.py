@@ -13,8 +13,9 @@ from hypothesis import example, given, settings, strategies as st
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import Ledger, open_ledger
-from cloister.accounting.ledger.chain import COLUMNS, GENESIS, Record, canonical
-from cloister.accounting.ledger.sqlite_tables import ALONE, expected_layout
+from cloister.accounting.ledger._chain import COLUMNS, Record
+from cloister.accounting.ledger._sqlite import ALONE, original_layout
+from cloister.core.digests import GENESIS, chain_text
 from cloister.errors import LedgerDamagedError, LedgerError
 
 Execute = Callable[..., Any]
@@ -400,7 +401,7 @@ def _store(execute: Execute, number: int, values: dict[str, Any]) -> str:
 
 
 def _reseal_last_as(execute: Execute, *, kind: str, details: object, state: str | None = None) -> None:
-    values = {**_load(execute, LAST), "kind": kind, "details": canonical(details)}
+    values = {**_load(execute, LAST), "kind": kind, "details": chain_text(details)}
     digest = _store(execute, LAST, {**values, "state": state or values["state"]})
     execute("UPDATE accounts SET head = ? WHERE dataset = 'hospital'", (digest,))
 
@@ -426,7 +427,7 @@ def _drop_a_trigger(url: str) -> None:
 
 def _verify_with_triggers(url: str, execute: Execute) -> None:
     if url.startswith("sqlite"):
-        for kind, _, statement in expected_layout(ALONE):
+        for kind, _, statement in original_layout(ALONE):
             if kind == "trigger":
                 execute(statement)
     else:

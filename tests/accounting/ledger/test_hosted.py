@@ -13,7 +13,7 @@ import pytest
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import open_ledger
-from cloister.accounting.ledger.sqlite_tables import ALONE, HOSTED, expected_layout
+from cloister.accounting.ledger._sqlite import ALONE, HOSTED, original_layout
 from cloister.cli import main
 from cloister.errors import LedgerDamagedError
 from tests.support.ledger_host import Host
@@ -47,13 +47,13 @@ def _damage(host: Host) -> LedgerDamagedError:
 
 
 def test_ledgers_written_before_are_laid_out_like_this() -> None:
-    assert hashlib.sha256(json.dumps(expected_layout(ALONE)).encode()).hexdigest() == LAYOUT
+    assert hashlib.sha256(json.dumps(original_layout(ALONE)).encode()).hexdigest() == LAYOUT
 
 
 def test_every_name_of_a_hosted_ledger_carries_the_prefix() -> None:
-    alone = {(kind, name) for kind, name, _ in expected_layout(ALONE)}
-    hosted = {(kind, name.removeprefix(HOSTED)) for kind, name, _ in expected_layout(HOSTED)}
-    assert all(name.startswith(HOSTED) for _, name, _ in expected_layout(HOSTED))
+    alone = {(kind, name) for kind, name, _ in original_layout(ALONE)}
+    hosted = {(kind, name.removeprefix(HOSTED)) for kind, name, _ in original_layout(HOSTED)}
+    assert all(name.startswith(HOSTED) for _, name, _ in original_layout(HOSTED))
     assert hosted == alone | {("table", "format")}
 
 
@@ -133,7 +133,7 @@ def test_the_database_itself_refuses_edits(host: Host, table: str, statement: st
 @pytest.mark.parametrize("value", ["'annual'", "CAST(x'ff41fe' AS TEXT)", "x'00'", "7.5"])
 @pytest.mark.parametrize("column", ["details", "time", "analyst"])
 def test_damaged_values_are_found_and_named(host: Host, column: str, value: str) -> None:
-    (trigger,) = (sql for _, name, sql in expected_layout(HOSTED) if name == "cloister_ledger_entries_stay")
+    (trigger,) = (sql for _, name, sql in original_layout(HOSTED) if name == "cloister_ledger_entries_stay")
     host.connection.execute("DROP TRIGGER cloister_ledger_entries_stay")
     host.connection.execute(f"UPDATE cloister_ledger_entries SET {column} = {value} WHERE number = 4")
     host.connection.execute(trigger)
@@ -153,7 +153,7 @@ def test_an_index_that_disagrees_is_found(host: Host) -> None:
 
 
 def test_a_file_whose_mark_was_removed_is_no_ledger_and_gets_no_new_budget(host: Host) -> None:
-    from cloister.accounting.ledger.joined import create_tables
+    from cloister.accounting.ledger.host_database import create_tables
 
     host.connection.execute("DROP TABLE cloister_ledger_format")
     with pytest.raises(LedgerDamagedError, match="not a ledger"):

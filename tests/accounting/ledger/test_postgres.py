@@ -12,7 +12,7 @@ import pytest
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.ledger import Ledger, open_ledger
-from cloister.accounting.ledger.postgres import _without_secrets
+from cloister.accounting.ledger._postgres import _without_secrets
 from cloister.errors import (
     LedgerDamagedError,
     LedgerError,
@@ -97,7 +97,7 @@ def test_somebody_else_made_the_schema_first(
     postgres_url: str, opened: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = iter([False, True, True])
-    monkeypatch.setattr("cloister.accounting.ledger.postgres._exists", lambda session: next(seen))
+    monkeypatch.setattr("cloister.accounting.ledger._postgres._exists", lambda session: next(seen))
     with open_ledger(postgres_url) as second:
         assert second.accounts() == opened.accounts()
 

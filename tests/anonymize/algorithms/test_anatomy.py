@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 import cloister as cl
-from cloister.anonymize.algorithms.anatomy import ANATOMY, AnatomyTables, anatomize
+from cloister.anonymize.anatomy import ANATOMY, AnatomyTables, anatomize
 from cloister.errors import (
     DataError,
     ParameterError,

@@ -9,14 +9,12 @@ import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
 import cloister as cl
+from cloister.anonymize._partition import deal, verify
 from cloister.anonymize.algorithms import mdav as module
-from cloister.anonymize.algorithms.base import Outcome, Task
-from cloister.anonymize.algorithms.dealing import deal
-from cloister.anonymize.algorithms.mdav import mdav
-from cloister.anonymize.algorithms.points import points_of
-from cloister.anonymize.cells import Cells
+from cloister.anonymize.algorithms._base import AlgorithmOutcome, Task
+from cloister.anonymize.algorithms.mdav import mdav, points_of
+from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.models import all_hold, check_of, classes_of
-from cloister.anonymize.partition import verify
 from cloister.anonymize.regions import Regions, Values
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
@@ -27,7 +25,7 @@ from tests.anonymize.tables import coded
 NUMBER = Column(name="x", kind="numeric")
 
 
-def run(cells: Cells, *wanted: Any, **options: Any) -> Outcome:
+def run(cells: CodedCells, *wanted: Any, **options: Any) -> AlgorithmOutcome:
     return mdav(Task(cells=cells, checks=tuple(map(check_of, wanted)), values=Values.CENTERS, options=options))
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import cloister as cl
-from cloister.anonymize.algorithms import axes
-from cloister.anonymize.algorithms.base import Outcome, Task
+from cloister.anonymize._partition import Partition, verify
+from cloister.anonymize.algorithms import _axes as axes
+from cloister.anonymize.algorithms._base import AlgorithmOutcome, Task
 from cloister.anonymize.algorithms.mondrian import mondrian
-from cloister.anonymize.cells import Cells
+from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.models import all_hold, check_of, classes_of
-from cloister.anonymize.partition import Partition, verify
 from cloister.anonymize.regions import Regions, Values
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
@@ -49,7 +49,7 @@ models = st.lists(
 )
 
 
-def run(cells: Cells, *wanted: Any, values: Values = Values.SETS, **options: Any) -> Outcome:
+def run(cells: CodedCells, *wanted: Any, values: Values = Values.SETS, **options: Any) -> AlgorithmOutcome:
     return mondrian(Task(cells=cells, checks=tuple(map(check_of, wanted)), values=values, options=options))
 
 

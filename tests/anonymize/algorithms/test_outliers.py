@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import cloister as cl
-from cloister.anonymize.algorithms import outliers
+from cloister.anonymize._partition import Partition, whole
+from cloister.anonymize.algorithms import _outliers as outliers
 from cloister.anonymize.cells import read_cells
-from cloister.anonymize.partition import Partition, whole
 from cloister.anonymize.regions import Regions, Values
 from cloister.core.random import SeededRandomSource, integers_below
 from cloister.data.columns import Column
@@ -142,11 +142,11 @@ def test_rows_that_were_set_aside_come_back_as_suppressed() -> None:
     kept[0] = 0
     kept[1] -= 1
     records = np.flatnonzero(kept)
-    part = outliers._restricted(cells, records, kept)
+    part = outliers._restrict_cells(cells, records, kept)
     assert part.total == kept.sum()
-    lifted: Partition = outliers._lifted(whole(part, np.zeros(len(part), np.int64)), cells, records, kept)
+    lifted: Partition = outliers._lift_partition(whole(part, np.zeros(len(part), np.int64)), cells, records, kept)
     assert lifted.suppressed == cells.total - kept.sum()
-    assert np.array_equal(outliers._kept(lifted), kept)
+    assert np.array_equal(outliers._count_kept(lifted), kept)
 
 
 def test_clustering_keeps_rows_without_which_presence_would_fail() -> None:

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from cloister.anonymize.algorithms.base import Task
-from cloister.anonymize.algorithms.specialization import SCORES
-from cloister.anonymize.algorithms.top_down import top_down
+from cloister.anonymize._partition import Partition, verify, whole
+from cloister.anonymize.algorithms._base import Task
+from cloister.anonymize.algorithms.top_down import SCORES, top_down
 from cloister.anonymize.models import all_hold, check_of, classes_of, overall_counts
-from cloister.anonymize.models.classes import classes_of_cells
-from cloister.anonymize.partition import Partition, verify, whole
+from cloister.anonymize.models.equivalence_classes import classes_of_cells
 from cloister.anonymize.regions import Regions
 from cloister.core.guarantees import KAnonymity, LDiversity
 from cloister.errors import ParameterError

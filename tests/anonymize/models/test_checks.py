@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 import cloister as cl
-from cloister.anonymize.models import Classes, all_hold, check_of, classes_of, distances
-from cloister.anonymize.models.classes import summed
-from cloister.anonymize.partition import full_domain
+from cloister.anonymize._partition import full_domain
+from cloister.anonymize.models import EquivalenceClasses, all_hold, check_of, classes_of, distances
+from cloister.anonymize.models.equivalence_classes import sum_by_key
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
 from cloister.errors import ParameterTypeError
@@ -159,7 +159,7 @@ def test_distinct_diversity_implies_as_many_rows() -> None:
 def test_no_whole_number_overflows_in_tables_beyond_64_bits() -> None:
     huge = 2**40
     classes = classes_from_counts([[1, 3], [3, 1]])
-    big = Classes(
+    big = EquivalenceClasses(
         cells=classes.cells,
         records=classes.records,
         groups=classes.groups,
@@ -176,7 +176,7 @@ def test_no_whole_number_overflows_in_tables_beyond_64_bits() -> None:
 
 def test_a_value_that_the_table_does_not_have_is_infinitely_far() -> None:
     classes = classes_from_counts([[1, 1]])
-    foreign = Classes(
+    foreign = EquivalenceClasses(
         cells=classes.cells,
         records=classes.records,
         groups=classes.groups,
@@ -209,7 +209,7 @@ def test_no_classes_satisfy_everything(model: Any) -> None:
     classes = classes_from_counts([[1, 1]])
     none = classes_of(full_domain(classes.cells, (0,)).without(np.array([True])))
     assert check_of(model).holds(none).tolist() == []
-    assert check_of(model).attained(none).tolist() == []
+    assert check_of(model).measure(none).tolist() == []
 
 
 def test_distances_are_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ def test_rows_are_persons_where_nothing_tells_them_apart() -> None:
 def test_sums_are_the_same_for_few_and_for_many_possible_keys() -> None:
     keys, counts = np.array([7, 2, 7]), np.array([1, 2, 3])
     for bound in (8, 10**12):
-        found, totals = summed(keys, counts, bound)
+        found, totals = sum_by_key(keys, counts, bound)
         assert (found.tolist(), totals.tolist()) == ([2, 7], [2, 4])
 
 

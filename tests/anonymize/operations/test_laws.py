@@ -19,7 +19,7 @@ from cloister.anonymize.operations import (
     DropColumn,
     Generalize,
     Operation,
-    Pram,
+    PostRandomize,
     Pseudonymize,
     RandomTokens,
     ReplaceByModel,
@@ -33,7 +33,7 @@ from cloister.anonymize.operations import (
     TopCode,
     operations,
 )
-from cloister.anonymize.operations.base import Context
+from cloister.anonymize.operations.base import OperationContext
 from cloister.core.random import random_source
 from cloister.errors import CloisterError, PrivacyParameterWarning, UnknownColumnError
 
@@ -56,8 +56,8 @@ EXAMPLES: list[Operation] = [
     DropColumn(["who", "b"]),
     Generalize("n", intervals=["<=100", ">100"]),
     Generalize("t", level=1, hierarchy=cl.Hierarchy.taxonomy({"x": ["a", "b"], "y": ["canary"]})),
-    Pram("t", categories=["a", "b", "canary"], epsilon=1),
-    Pram("b", categories=[True, False], epsilon=1, invariant=True, include_missing=True),
+    PostRandomize("t", categories=["a", "b", "canary"], epsilon=1),
+    PostRandomize("b", categories=[True, False], epsilon=1, invariant=True, include_missing=True),
     Pseudonymize("who", key=KEY, domain="law"),
     Pseudonymize("n", key=KEY, domain="law", reversible=True),
     RandomTokens("who"),
@@ -82,7 +82,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _transformed(operation: Operation, table: pa.Table) -> pa.Table:
-    return operation.transform(table, Context(schema=None, source=random_source(None)))
+    return operation.transform(table, OperationContext(schema=None, source=random_source(None)))
 
 
 def _attempt(operation: Operation, table: pa.Table) -> CloisterError | None:
@@ -115,7 +115,7 @@ def test_only_the_named_columns_change(operation: Operation) -> None:
 @pytest.mark.parametrize("operation", EXAMPLES, ids=repr)
 def test_missing_cells_are_not_invented_away(operation: Operation) -> None:
     after = _transformed(operation, TABLE)
-    assert isinstance(operation, Pram | SuppressCells | DropColumn | SuppressRecords) or all(
+    assert isinstance(operation, PostRandomize | SuppressCells | DropColumn | SuppressRecords) or all(
         after[name].null_count == TABLE[name].null_count for name in after.column_names
     )
 

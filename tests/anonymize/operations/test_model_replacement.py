@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from cloister.anonymize.operations import ReplaceByModel, fit_marginal
-from cloister.anonymize.operations.sampling import standard_normals, uniforms
+from cloister.anonymize.operations.noise import standard_normals, uniforms
 from cloister.core.random import random_source
 from cloister.errors import DataError, PrivacyParameterWarning
 from cloister.testing import check_distribution, check_scale, distributions

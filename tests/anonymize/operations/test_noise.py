@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from cloister.anonymize.operations import AddNoise, reconstruct_distribution
-from cloister.anonymize.operations.sampling import standard_normals, uniforms
+from cloister.anonymize.operations.noise import standard_normals, uniforms
 from cloister.core.random import SeededRandomSource, random_source
 from cloister.errors import CloisterError, DataError, ParameterError, SeededRandomnessWarning
 from cloister.testing import check_distribution, check_independent, check_scale, distributions

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 import cloister as cl
 from cloister.anonymize import operations
-from cloister.anonymize.operations import Pram, invariant_matrix
+from cloister.anonymize.operations import PostRandomize, invariant_matrix
 from cloister.errors import (
     CloisterError,
     DataError,
@@ -43,7 +43,9 @@ def test_a_category_without_people_stays_apart() -> None:
 @pytest.mark.statistical
 def test_the_whole_column_is_randomized_by_its_epsilon() -> None:
     table = pa.table({"v": ["b"] * (4 * N)})
-    found = Pram("v", categories=["a", "b"], epsilon=1).apply(table).to_arrow()["v"].to_numpy(zero_copy_only=False)
+    found = (
+        PostRandomize("v", categories=["a", "b"], epsilon=1).apply(table).to_arrow()["v"].to_numpy(zero_copy_only=False)
+    )
     kept = math.e / (1 + math.e)
     law = lambda truth: distributions.categorical({"a": 1 - truth, "b": truth})  # noqa: E731
     check_distribution(found.astype(str), law(kept))
@@ -54,66 +56,69 @@ def test_the_whole_column_is_randomized_by_its_epsilon() -> None:
 
 def test_estimates_come_near_the_truth() -> None:
     table = pa.table({"v": ["a"] * (N // 5) + ["b"] * (4 * N // 5)})
-    operation = Pram("v", categories=["a", "b"], epsilon=2)
+    operation = PostRandomize("v", categories=["a", "b"], epsilon=2)
     shares = operation.estimate(operation.apply(table))
     assert shares["a"] == pytest.approx(0.2, abs=0.05)
     with pytest.raises(ParameterError, match="count the categories"):
-        Pram("v", categories=["a", "b"], epsilon=2, invariant=True).estimate(table)
+        PostRandomize("v", categories=["a", "b"], epsilon=2, invariant=True).estimate(table)
 
 
 def test_the_categories_of_the_schema_are_used_and_stay() -> None:
     schema = cl.Schema([cl.Column(name="v", categories=["a", "b"])])
     table = cl.open_table(pa.table({"v": ["a", "b"]}), schema=schema)
-    after = Pram("v", epsilon=1).apply(table)
+    after = PostRandomize("v", epsilon=1).apply(table)
     assert after.schema == schema
-    assert set(Pram("v", epsilon=1).estimate(after)) == {"a", "b"}
+    assert set(PostRandomize("v", epsilon=1).estimate(after)) == {"a", "b"}
 
 
 def test_missing_cells_are_refused_or_randomized() -> None:
     table = pa.table({"v": ["a", None]})
     with pytest.raises(DataError, match="include_missing=True"):
-        Pram("v", categories=["a", "b"], epsilon=1).apply(table)
+        PostRandomize("v", categories=["a", "b"], epsilon=1).apply(table)
     always_missing = [[0, 0, 1]] * 3
-    operation = Pram("v", categories=["a", "b"], matrix=always_missing, include_missing=True)
+    operation = PostRandomize("v", categories=["a", "b"], matrix=always_missing, include_missing=True)
     assert operation.apply(table).to_arrow()["v"].to_pylist() == [None, None]
 
 
 def test_numbers_and_truth_values_are_categories_too() -> None:
     swap = [[0, 1], [1, 0]]
     table = pa.table({"n": [1, 2], "t": [True, False]})
-    assert Pram("n", categories=[1, 2], matrix=swap).apply(table).to_arrow()["n"].to_pylist() == [2, 1]
-    assert Pram("t", categories=[False, True], matrix=swap).apply(table).to_arrow()["t"].to_pylist() == [False, True]
+    assert PostRandomize("n", categories=[1, 2], matrix=swap).apply(table).to_arrow()["n"].to_pylist() == [2, 1]
+    assert PostRandomize("t", categories=[False, True], matrix=swap).apply(table).to_arrow()["t"].to_pylist() == [
+        False,
+        True,
+    ]
 
 
 def test_promises() -> None:
-    told = Pram("v", categories=["a", "b"], epsilon=1).guarantee
+    told = PostRandomize("v", categories=["a", "b"], epsilon=1).guarantee
     assert told.holds
     assert told.to_dict()["epsilon"] == "1"
     assert 'value of "v"' in told.explain()
-    assert not Pram("v", categories=["a", "b"], epsilon=1, invariant=True).guarantee.holds
-    assert not Pram("v", categories=["a", "b"], matrix=[["1/2", "1/2"], [0, 1]]).guarantee.holds
-    assert Pram("v", categories=["a", "b"], matrix=[["1/2", "1/2"], ["1/4", "3/4"]]).guarantee.holds
+    assert not PostRandomize("v", categories=["a", "b"], epsilon=1, invariant=True).guarantee.holds
+    assert not PostRandomize("v", categories=["a", "b"], matrix=[["1/2", "1/2"], [0, 1]]).guarantee.holds
+    assert PostRandomize("v", categories=["a", "b"], matrix=[["1/2", "1/2"], ["1/4", "3/4"]]).guarantee.holds
 
 
 def test_an_invariant_release_keeps_shares_on_average() -> None:
     table = pa.table({"v": ["a"] * 9_000 + ["b"] * 1_000})
-    operation = Pram("v", categories=["a", "b"], epsilon=0, invariant=True)
+    operation = PostRandomize("v", categories=["a", "b"], epsilon=0, invariant=True)
     found = operation.apply(table).to_arrow()["v"].to_pylist()
     # Each cell is drawn from the shares: 30 is the standard deviation of the count, and 6.2 of them are 1e-9.
     assert abs(found.count("b") - 1_000) < 187
-    assert Pram("v", categories=["a", "b"], epsilon=1, invariant=True).apply(table.slice(0, 0)).count() == 0
+    assert PostRandomize("v", categories=["a", "b"], epsilon=1, invariant=True).apply(table.slice(0, 0)).count() == 0
 
 
 @pytest.mark.parametrize(
     ("make", "error"),
     [
-        (lambda: Pram("v"), ParameterError),
-        (lambda: Pram("v", epsilon=1, matrix=MATRIX), ParameterError),
-        (lambda: Pram("v", epsilon=-1), ParameterError),
-        (lambda: Pram("v", categories=["a"], matrix=MATRIX), ParameterError),
-        (lambda: Pram("v", matrix=[[1, 0]]), CloisterError),
-        (lambda: Pram("v", matrix=[[0.6, 0.6], [0.5, 0.5]]), ParameterError),
-        (lambda: Pram("v", matrix=[[-1, 2], [0.5, 0.5]]), ParameterError),
+        (lambda: PostRandomize("v"), ParameterError),
+        (lambda: PostRandomize("v", epsilon=1, matrix=MATRIX), ParameterError),
+        (lambda: PostRandomize("v", epsilon=-1), ParameterError),
+        (lambda: PostRandomize("v", categories=["a"], matrix=MATRIX), ParameterError),
+        (lambda: PostRandomize("v", matrix=[[1, 0]]), CloisterError),
+        (lambda: PostRandomize("v", matrix=[[0.6, 0.6], [0.5, 0.5]]), ParameterError),
+        (lambda: PostRandomize("v", matrix=[[-1, 2], [0.5, 0.5]]), ParameterError),
         (lambda: invariant_matrix(MATRIX, [1, 1, 1]), ParameterError),
     ],
 )
@@ -123,7 +128,7 @@ def test_broken_settings_are_refused(make: Any, error: type[Exception]) -> None:
 
 
 def test_arrays_are_matrices() -> None:
-    assert Pram("v", categories=["a", "b"], matrix=np.array([[0.5, 0.5], [0.25, 0.75]])).matrix == (
+    assert PostRandomize("v", categories=["a", "b"], matrix=np.array([[0.5, 0.5], [0.25, 0.75]])).matrix == (
         (Fraction(1, 2), Fraction(1, 2)),
         (Fraction(1, 4), Fraction(3, 4)),
     )
@@ -147,18 +152,18 @@ def test_the_tools_for_public_matrices_are_at_hand(name: str) -> None:
 
 def test_categories_are_needed_and_few() -> None:
     with pytest.raises(MissingBoundsError, match="categories="):
-        Pram("v", epsilon=1).apply(pa.table({"v": ["a"]}))
+        PostRandomize("v", epsilon=1).apply(pa.table({"v": ["a"]}))
     with pytest.raises(ParameterError, match="generalize"):
-        Pram("v", epsilon=1, categories=list(range(1001))).apply(pa.table({"v": [1]}))
+        PostRandomize("v", epsilon=1, categories=list(range(1001))).apply(pa.table({"v": [1]}))
     with pytest.raises(ParameterError, match="2 rows"):
-        Pram("v", matrix=MATRIX).apply(
+        PostRandomize("v", matrix=MATRIX).apply(
             cl.open_table(pa.table({"v": ["a"]}), schema=cl.Schema([cl.Column(name="v", categories=["a", "b"])]))
         )
 
 
 def test_values_outside_are_not_shown() -> None:
     with pytest.raises(DataError) as caught:
-        Pram("v", categories=["a", "b"], epsilon=1).apply(pa.table({"v": ["secret"]}))
+        PostRandomize("v", categories=["a", "b"], epsilon=1).apply(pa.table({"v": ["secret"]}))
     assert "secret" not in str(caught.value)
 
 
@@ -166,10 +171,10 @@ def test_guessed_categories_are_refused_where_something_is_promised() -> None:
     schema = cl.Schema([cl.Column(name="v", categories=["a", "b"], guessed={"categories"})])
     table = cl.open_table(pa.table({"v": ["a", "b"]}), schema=schema)
     with pytest.raises(UnconfirmedSchemaError, match="confirm"):
-        Pram("v", epsilon=1).apply(table)
-    assert Pram("v", epsilon=1, invariant=True).apply(table).count() == 2
+        PostRandomize("v", epsilon=1).apply(table)
+    assert PostRandomize("v", epsilon=1, invariant=True).apply(table).count() == 2
 
 
 def test_categories_of_another_type_are_refused() -> None:
     with pytest.raises(ParameterError, match="as they are stored"):
-        Pram("v", categories=["a", "b"], epsilon=1).apply(pa.table({"v": pa.array([], pa.int64())}))
+        PostRandomize("v", categories=["a", "b"], epsilon=1).apply(pa.table({"v": pa.array([], pa.int64())}))

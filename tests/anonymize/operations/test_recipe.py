@@ -7,17 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import cloister as cl
-from cloister.anonymize.algorithms.catalog import ALGORITHMS
+from cloister.anonymize.algorithms._base import ALGORITHMS
 from cloister.anonymize.operations import (
     AddNoise,
     BottomCode,
     DropColumn,
     Generalize,
     Operation,
-    Pram,
+    PostRandomize,
     Pseudonymize,
     RandomTokens,
     Recipe,
@@ -40,6 +40,7 @@ from cloister.errors import (
     SeededRandomnessWarning,
     SourceNotFoundError,
 )
+from tests.support.thoroughness import examples
 
 AGES = cl.Hierarchy.intervals((0, 110), widths=[5, 10])
 TABLE = pa.table({"name": ["A", "B", "C"], "age": [24, 39, 101], "city": ["Ulm", "Bonn", "Ulm"]})
@@ -69,8 +70,8 @@ steps: st.SearchStrategy[Operation] = st.one_of(
     st.builds(AddNoise, lists, kind=st.just("multiplicative"), deviation=positive),
     st.builds(Swap, st.just("x"), percent=st.fractions("1/100", 100), within=st.just(()) | lists),
     st.builds(SwapRecords, st.just(["x"]), fraction=st.fractions(0, 1), near=st.just(()) | lists),
-    st.builds(Pram, names, epsilon=positive, categories=st.sampled_from([None, ("no", "01"), (1, 2)])),
-    st.builds(Pram, names, matrix=st.just((("1/3", "2/3"), ("0.5", "0.5"))), invariant=st.booleans()),
+    st.builds(PostRandomize, names, epsilon=positive, categories=st.sampled_from([None, ("no", "01"), (1, 2)])),
+    st.builds(PostRandomize, names, matrix=st.just((("1/3", "2/3"), ("0.5", "0.5"))), invariant=st.booleans()),
     st.builds(Pseudonymize, names, key=secrets, domain=names, reversible=st.booleans(), length=st.integers(10, 52)),
     st.builds(RandomTokens, names),
     st.builds(ShiftDates, lists, subject=names, key=secrets, domain=names),
@@ -78,6 +79,7 @@ steps: st.SearchStrategy[Operation] = st.one_of(
 )
 
 
+@settings(max_examples=examples(100, usual=25))
 @given(
     st.lists(steps, min_size=1, max_size=4), st.sampled_from([None, {"algorithm": "mondrian", "models": [{"k": 5}]}])
 )

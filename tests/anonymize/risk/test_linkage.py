@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 import cloister as cl
-from cloister.anonymize.assessing import assess
-from cloister.anonymize.risk.linkage import LinkageRate
+from cloister.anonymize.assessment import assess
+from cloister.anonymize.risk._linkage import LinkageRate
 
 SCHEMA = cl.Schema([cl.Column(name="x", kind="numeric"), cl.Column(name="y"), cl.Column(name="z", role="sensitive")])
 

@@ -7,11 +7,10 @@ import pyarrow as pa
 import pytest
 
 import cloister as cl
-from cloister.anonymize.assessing import assess
+from cloister.anonymize.assessment import assess
 from cloister.anonymize.attributes import attribute_of
 from cloister.anonymize.labels import read_labels
-from cloister.anonymize.utility.encoding import encode
-from cloister.anonymize.utility.learning import Learning, _area, _auc, _f1, measure_learning
+from cloister.anonymize.utility._learning import Learning, _area, _auc, _f1, encode, measure_learning
 from cloister.errors import DataError, MissingExtraError, ParameterError
 
 AGES = cl.Hierarchy.intervals((0, 99), widths=[10, 50])

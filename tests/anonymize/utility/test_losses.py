@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import cloister as cl
-from cloister.anonymize.assessing import assess
-from cloister.anonymize.utility import Utility
+from cloister.anonymize.assessment import assess
+from cloister.anonymize.utility import ReleaseUtility
 from cloister.testing import check_golden, load_golden
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "anonymize" / "utility"
@@ -27,7 +27,7 @@ AGE = cl.Hierarchy.from_levels({age: ["30-35" if age < 35 else "35-40", "30-40"]
 JOBS = cl.Hierarchy.taxonomy({"Professional": ["Engineer", "Lawyer"], "Artist": ["Writer", "Dancer"]})
 
 
-def _compared(raw: dict[str, list[object]], shown: dict[str, list[object]], schema: cl.Schema) -> Utility:
+def _compared(raw: dict[str, list[object]], shown: dict[str, list[object]], schema: cl.Schema) -> ReleaseUtility:
     original = cl.open_table(pa.table(raw), schema=schema)
     utility = assess(cl.open_table(pa.table(shown)), original=original).utility
     assert utility is not None

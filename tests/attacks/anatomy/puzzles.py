@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from cloister.attacks.anatomy.puzzle import Puzzle, make_puzzle
+from cloister.attacks.anatomy._two_tables import Puzzle, make_puzzle
 from cloister.core.random import SeededRandomSource
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import cloister as cl
-from cloister.anonymize.algorithms.anatomy import anatomize
+from cloister.anonymize.anatomy import anatomize
 from cloister.core.random import SeededRandomSource, permutation
 from cloister.errors import (
     DataError,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cloister.attacks import calibration_of
-from cloister.attacks.anatomy.learning import fit, posterior, uniform_start
+from cloister.attacks.anatomy._expectation_maximization import fit, posterior, uniform_start
 from cloister.testing import check_golden, load_goldens
 from tests.attacks.anatomy.puzzles import puzzle_of
 

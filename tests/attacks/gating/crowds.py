@@ -9,9 +9,9 @@ import pandas as pd
 
 import cloister as cl
 from cloister.attacks import GateResult
+from cloister.attacks.gating._gate_subject import subject_of
+from cloister.attacks.gating._screen import screen_release
 from cloister.attacks.gating.policy import GatePolicy
-from cloister.attacks.gating.screening import screened
-from cloister.attacks.gating.subjects import subject_of
 from cloister.core.guarantees import PureDP
 from cloister.core.random import SystemRandomSource
 
@@ -55,7 +55,7 @@ def screen(release: Any, *, guarantee: Any = None, **known: Any) -> GateResult:
     """Return what the gate says before it attacks anything, which is what these tricks must not get past."""
     given = {"kind": None, "original": None, "control": None, "quasi_identifiers": None, "sensitive": None, **known}
     subject = subject_of(release, guarantee=guarantee, source=SystemRandomSource(), **given)
-    found = tuple(screened(subject, GatePolicy()))
+    found = tuple(screen_release(subject, GatePolicy()))
     return GateResult(kind=subject.kind, promise="", findings=found, policy=GatePolicy(), seconds=0.0)
 
 

@@ -9,10 +9,11 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import cloister as cl
 from cloister.attacks import AttackResult, GatePolicy, gate
-from cloister.attacks.gating import deciding, judging
+from cloister.attacks.gating import _batteries as batteries, decide
 from cloister.attacks.gating.findings import Stand
 from cloister.core.guarantees import ApproxDP, PureDP, RenyiDP, ZeroConcentratedDP
 from cloister.errors import ParameterError, ParameterTypeError
@@ -103,7 +104,7 @@ def test_without_control_only_a_promise_that_holds_lets_a_synthetic_table_pass()
 
 def test_an_attack_that_was_not_run_speaks_against_publishing(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = iter([0.0, 500.0, 1000.0, 1500.0, 2000.0, 2500.0])
-    monkeypatch.setattr(deciding.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(decide.time, "monotonic", lambda: next(moments))
     result = gate(anonymized(patients(), cl.LDiversity("illness", l=3)))
     assert not result.publish
     assert {finding.stand for finding in result.findings if finding.is_needed} >= {Stand.NOT_RUN}
@@ -195,7 +196,7 @@ def test_a_private_model_within_its_promise_passes() -> None:
 @pytest.mark.slow
 def test_a_promise_is_no_excuse_for_an_attack_that_works() -> None:
     members, others = _digits(300, 0), _digits(300, 1000)
-    learned = RandomForestClassifier(20, random_state=0).fit(*members)
+    learned = DecisionTreeClassifier(random_state=0).fit(*members)
     learned.guarantee_ = PureDP(epsilon=10)
     assert stands(gate(learned, original=members, control=others))["membership"] == "broken"
 
@@ -277,7 +278,7 @@ def test_swapped_answers_are_an_attack_that_works() -> None:
         trials=1,
         queries=1,
     )
-    judged = judging.judge_groups(result, policy=GatePolicy())
+    judged = batteries.judge_groups(result, policy=GatePolicy())
     assert not judged.holds
     assert "turns them around" in judged.sentence
 
@@ -341,7 +342,7 @@ def test_what_cannot_be_looked_at_speaks_against_publishing(monkeypatch: pytest.
     def broken(*asked: Any) -> Any:
         raise ValueError("cancer of p7")
 
-    monkeypatch.setattr(deciding, "screened", broken)
+    monkeypatch.setattr(decide, "screen_release", broken)
     found = gate(anonymized(patients(), cl.LDiversity("illness", l=3)))
     assert not found.publish
     assert "p7" not in json.dumps(found.to_dict())

@@ -14,9 +14,9 @@ import pytest
 
 import cloister as cl
 from cloister.attacks import GateResult, gate
-from cloister.attacks.gating.copies import find_copies
+from cloister.attacks.gating._row_copies import find_copies
+from cloister.attacks.gating._row_keys import RESOLUTIONS, read_pair
 from cloister.attacks.gating.policy import GatePolicy
-from cloister.attacks.gating.row_keys import RESOLUTIONS, read_pair
 from cloister.core.guarantees import (
     SEEDED_RANDOMNESS,
     AllOf,
@@ -186,7 +186,7 @@ def test_missing_cells_are_compared_too() -> None:
     for resolution in RESOLUTIONS:
         pair = read_pair(cl.open_table(frame), cl.open_table(frame), list(frame.columns), resolution=resolution)
         assert not pair.strange
-        first, second = pair.hashed()
+        first, second = pair.hash_cells()
         assert np.array_equal(first, second)
 
 

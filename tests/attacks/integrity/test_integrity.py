@@ -17,8 +17,8 @@ from sklearn.svm import LinearSVC
 
 import cloister as cl
 from cloister.attacks import agreeing_rows, evasion, poisoning, transferability
-from cloister.attacks.integrity.bilevel import harmful_rows, poison_slopes, trained_weights
-from cloister.attacks.models.reading import Labeled
+from cloister.attacks.integrity.poisoning import harmful_rows, poison_slopes, train_weights
+from cloister.attacks.models._victim import Labeled
 from cloister.core.random import SeededRandomSource
 from cloister.errors import CloisterError
 from tests.support.model_rows import noisy_halves, normals
@@ -81,12 +81,12 @@ def test_slopes_through_the_training_are_those_of_training_again(seed: int) -> N
     poison, said = normals(2, 2, seed=seed + 1002), np.array([0.0, 1.0])
 
     def harm(points: Any) -> float:
-        weights = trained_weights(np.concatenate([clean, points]), np.concatenate([labels, said]))
+        weights = train_weights(np.concatenate([clean, points]), np.concatenate([labels, said]))
         scores = clean @ weights[:-1] + weights[-1]
         return float((np.logaddexp(0, scores) - labels * scores).mean())
 
     training = np.concatenate([clean, poison])
-    weights = trained_weights(training, np.concatenate([labels, said]))
+    weights = train_weights(training, np.concatenate([labels, said]))
     slopes = poison_slopes(weights, poison, said, training=training, aims=(clean, labels))
     for place in np.ndindex(2, 2):
         step = np.zeros((2, 2))
@@ -96,7 +96,7 @@ def test_slopes_through_the_training_are_those_of_training_again(seed: int) -> N
 
 
 def test_trained_weights_are_those_of_the_regression_with_a_penalized_constant() -> None:
-    weights = trained_weights(ROWS, LABELS.astype(float))
+    weights = train_weights(ROWS, LABELS.astype(float))
     design = np.column_stack([ROWS, np.ones(len(ROWS))])
     slope = design.T @ (special.expit(design @ weights) - LABELS) + weights
     assert np.abs(slope).max() < 1e-9

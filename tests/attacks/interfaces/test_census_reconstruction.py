@@ -12,7 +12,7 @@ import pytest
 
 import cloister as cl
 from cloister.attacks import Published, census_reconstruction
-from cloister.attacks.interfaces.census_program import Program
+from cloister.attacks.interfaces.census_reconstruction import Program
 from cloister.core.random import SeededRandomSource
 from cloister.errors import CloisterError, ParameterError, ParameterTypeError, QueryRefusedError
 from cloister.queries.inference_control import ControlledTable, Controls

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cloister.attacks import compromised_records
-from cloister.attacks.interfaces.rational_span import reduced
+from cloister.attacks.interfaces.compromised_records import reduce_rows
 from cloister.core.random import SeededRandomSource, bits
 from cloister.errors import ParameterError, ParameterTypeError, QueryRefusedError
 from cloister.queries.inference_control import ControlledTable, Controls
@@ -67,7 +67,7 @@ def test_it_agrees_with_ranks_in_floating_point(rows: list[list[int]]) -> None:
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=4, max_size=4), min_size=1, max_size=6))
 def test_reduced_rows_span_the_same(rows: list[list[int]]) -> None:
     matrix = np.array(rows)
-    found = reduced(matrix).astype(float)
+    found = reduce_rows(matrix).astype(float)
     rank = np.linalg.matrix_rank(matrix)
     assert len(found) == rank
     if rank:

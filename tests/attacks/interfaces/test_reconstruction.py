@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 import cloister as cl
 from cloister.attacks import reconstruction
-from cloister.attacks.interfaces.linear_solving import least_squares, linear_program
+from cloister.attacks.interfaces.reconstruction import least_squares, linear_program
 from cloister.core.random import SeededRandomSource, SystemRandomSource, bits
 from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError, QueryRefusedError
 from cloister.queries.inference_control import ControlledTable, Controls
@@ -42,6 +42,7 @@ def test_exact_answers_give_all_of_500_secrets_away(method: str) -> None:
     assert (result.queries, result.trials, result.refused) == (1000, 500, 0)
 
 
+@pytest.mark.audit
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_a_private_table_with_epsilon_1_in_total_gives_little_away() -> None:

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import cloister as cl
 from cloister import learn
 from cloister.attacks import MembershipResult, membership
-from cloister.attacks.models.curves import Scores, dp_advantage, dp_rate, epsilon_lower_bound
+from cloister.attacks.models._roc_curves import Scores, dp_advantage, dp_rate, epsilon_lower_bound
 from cloister.attacks.models.membership import claim_of
 from cloister.core.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from cloister.core.random import SeededRandomSource

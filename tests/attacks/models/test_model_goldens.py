@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 from sklearn.tree import DecisionTreeClassifier
 
-from cloister.anonymize.operations.sampling import uniforms
+from cloister.anonymize.operations.noise import uniforms
 from cloister.attacks import membership, model_extraction, model_inversion
 from cloister.core.random import RandomSource, SeededRandomSource, integers_below
 from cloister.testing import check_golden, load_golden

@@ -20,14 +20,14 @@ from cloister.attacks import (
     synthetic_linkability,
     synthetic_singling_out,
 )
-from cloister.attacks.synthetic.predicates import (
+from cloister.attacks.synthetic.base import score_attack
+from cloister.attacks.synthetic.singling_out import (
+    CellRelation,
     Predicates,
-    Relation,
     extreme_predicates,
     rare_value_predicates,
     whole_row_predicates,
 )
-from cloister.attacks.synthetic.result import scored
 from cloister.core.random import SeededRandomSource
 from cloister.data.mixed_rows import MixedRows, read_mixed_rows
 from cloister.errors import CloisterError, DataError, ParameterError, ParameterTypeError, UnknownColumnError
@@ -118,11 +118,11 @@ def test_predicates_by_a_slow_way() -> None:
 
 
 def _satisfying(predicates: Predicates, place: int, table: MixedRows) -> list[int]:
-    compare = {Relation.EQUAL: operator.eq, Relation.AT_MOST: operator.le, Relation.AT_LEAST: operator.ge}
+    compare = {CellRelation.EQUAL: operator.eq, CellRelation.AT_MOST: operator.le, CellRelation.AT_LEAST: operator.ge}
     asked = [
-        (name, compare[Relation(int(relation))])
+        (name, compare[CellRelation(int(relation))])
         for name, relation in zip(table.columns, predicates.relations[place], strict=True)
-        if relation != Relation.ANYTHING
+        if relation != CellRelation.ANYTHING
     ]
     return [
         row
@@ -203,14 +203,14 @@ def test_tables_frames_and_schemas_are_taken() -> None:
 
 
 def test_residual_risk_by_hand() -> None:
-    fields = scored(30, 100, control=(10, 100), confidence=0.95)
+    fields = score_attack(30, 100, control=(10, 100), confidence=0.95)
     assert fields["residual_risk"] == pytest.approx(0.2 / 0.9)
     low, high = fields["residual_interval"]
     assert low < 0.2 / 0.9 < high
     assert fields["interval"][0] < 0.3 < fields["interval"][1]
-    wider = scored(30, 100, control=(10, 100), confidence=0.95, alike=(4.0, 1.0))
+    wider = score_attack(30, 100, control=(10, 100), confidence=0.95, alike=(4.0, 1.0))
     assert wider["interval"][0] < fields["interval"][0]
-    assert scored(5, 5, control=(5, 5), confidence=0.95)["residual_risk"] == 0
+    assert score_attack(5, 5, control=(5, 5), confidence=0.95)["residual_risk"] == 0
 
 
 def test_a_residual_risk_below_nothing_is_told_as_none_everywhere() -> None:
@@ -245,7 +245,7 @@ def test_few_control_rows_or_few_synthetic_rows_tell_nothing(attack: Attack) -> 
 
 
 def _outcome(*, hits: int, control: tuple[int, int] | None, trials: int = 100) -> SyntheticAttackResult:
-    fields = scored(hits, trials, control=control, confidence=0.95)
+    fields = score_attack(hits, trials, control=control, confidence=0.95)
     return SyntheticAttackResult(attack="trial", kind="made up", assumption="tries", baseline=0.05, queries=0, **fields)
 
 

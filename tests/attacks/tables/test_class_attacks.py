@@ -147,7 +147,7 @@ def test_the_exposed_are_rows_of_the_original() -> None:
 
 
 def test_every_row_of_the_original_is_in_the_class_that_shows_it() -> None:
-    from cloister.attacks.tables.reading import publish
+    from cloister.attacks.tables._published_table import publish
 
     published = publish(_released(cl.KAnonymity(k=5)))
     assert np.bincount(published.row_classes).tolist() == published.sizes.tolist()

@@ -10,8 +10,8 @@ from hypothesis import Phase, given, settings, strategies as st
 
 from cloister import attacks
 from cloister.anonymize import AnatomyRelease, Release, anonymize
-from cloister.attacks.tables.fitting import fit_people, people_of
-from cloister.attacks.tables.reading import publish
+from cloister.attacks.tables._candidate_classes import fit_people, people_of
+from cloister.attacks.tables._published_table import publish
 from cloister.core.random import SeededRandomSource
 from cloister.errors import CloisterError, UnsatisfiableError
 from tests.support.random_releases import Case, cases, ways

@@ -13,11 +13,11 @@ from fastapi.testclient import TestClient
 from cloister.core.guarantees import PureDP
 from cloister.crypto.certificates import certify
 from cloister.crypto.signatures import SigningKey
-from cloister.hub.domain.roles import Role
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.hub import Hub
-from cloister.hub.services.registry import algorithms
+from cloister.hub.services.registry import service_registry
 from cloister.hub.store.models import User
-from cloister.hub.working.worker import Worker
+from cloister.hub.workers import Worker
 from tests.hub.conftest import ClientFor, sign_in
 from tests.support import hub_services
 from tests.support.hub_services import PURPOSE, add_dataset
@@ -28,13 +28,13 @@ API = "/api/v1"
 @pytest.fixture(autouse=True)
 def services(monkeypatch: pytest.MonkeyPatch, hub: Hub) -> None:
     for service in hub_services.SERVICES:
-        monkeypatch.setitem(algorithms._members, service.name, service)
+        monkeypatch.setitem(service_registry._members, service.name, service)
     object.__setattr__(hub.settings, "answer_seconds", 0.0)
 
 
 @pytest.fixture
 def ada(client_for: ClientFor) -> TestClient:
-    return client_for("ada", Role.DATA_USER, of="south")
+    return client_for("ada", AccountRole.DATA_USER, of="south")
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_strangers_see_no_work_and_owners_no_answers(
 ) -> None:
     made = run(ada, dataset, epsilon="0.1").json()
     work(hub)
-    eve = client_for("eve", Role.DATA_USER, Role.DATA_OWNER, of="east")
+    eve = client_for("eve", AccountRole.DATA_USER, AccountRole.DATA_OWNER, of="east")
     for path in ("", "/result", "/report", "/files/a.csv"):
         assert eve.get(f"{API}/jobs/{made['id']}{path}").status_code == 404
     assert eve.get(f"{API}/jobs").json()["items"] == []

@@ -13,10 +13,10 @@ from pydantic import BaseModel, ValidationError
 
 from cloister.errors import ParameterError
 from cloister.hub.api import routers
-from cloister.hub.domain.request_body import RequestBody
-from cloister.hub.domain.roles import Role
+from cloister.hub.domain.roles import AccountRole
+from cloister.hub.domain.untrusted_input import RequestBody
 from cloister.hub.hub import Hub
-from cloister.hub.services.offered import algorithms
+from cloister.hub.services.registry import service_registry
 from cloister.hub.settings import read_settings
 from cloister.hub.store.models import User
 from tests.hub.conftest import ClientFor
@@ -32,7 +32,7 @@ def leaves(annotation: Any) -> list[Any]:
 
 def models() -> Iterator[type[BaseModel]]:
     """Every model of a request: bodies of routes, parameters of services, and the models inside of them."""
-    found: list[type[BaseModel]] = [service.parameters for _, service in algorithms.items()]
+    found: list[type[BaseModel]] = [service.parameters for _, service in service_registry.items()]
     for router in routers():
         for route in router.routes:
             assert isinstance(route, APIRoute)
@@ -72,7 +72,7 @@ def test_a_field_for_numbers_takes_no_truth_value(model: type[BaseModel]) -> Non
 
 
 def test_an_epsilon_of_true_is_refused_by_the_api(hub: Hub, client_for: ClientFor) -> None:
-    owner: TestClient = client_for("olga", Role.DATA_OWNER)
+    owner: TestClient = client_for("olga", AccountRole.DATA_OWNER)
     with hub.store.reading() as session:
         olga = session.query(User).one().id
     dataset = ready_dataset(hub, subject(hub, olga))

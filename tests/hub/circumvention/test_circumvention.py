@@ -14,14 +14,13 @@ import duckdb
 import pytest
 
 from cloister.accounting.budget import Budget
-from cloister.hub.domain.column_rules import ALL_USES, ColumnRule, ColumnRules
-from cloister.hub.domain.policy import Limits
-from cloister.hub.domain.row_predicates import RowPredicate
-from cloister.hub.jobs.failure_count import FailureCount
-from cloister.hub.services import views
-from cloister.hub.services.registry import Outcome, algorithms
+from cloister.hub.domain._row_predicates import RowPredicate
+from cloister.hub.domain.policy import ALL_USES, BudgetLimits, ColumnRule, ColumnRules
+from cloister.hub.queue import FailureCount
+from cloister.hub.services.registry import ServiceOutcome, service_registry
 from cloister.hub.store import sealed_tables
-from cloister.hub.store.models import AuditEntry, Dataset, Job, Notice, User
+from cloister.hub.store.models import AuditEntry, Dataset, Job, NoticeRecord, User
+from cloister.hub.use_cases.datasets import _views as views
 from tests.support.hub_attacks import API, VICTIM, WITH, WITHOUT, Heard, ask, charges, dataset, give, told
 from tests.support.hub_datasets import set_policy, subject
 from tests.support.hub_services import RowCount
@@ -151,7 +150,7 @@ def test_repeating_a_question_gives_no_second_draw_for_free(world: World) -> Non
 def test_new_noise_is_paid_for(world: World) -> None:
     """Success: answers with new noise beyond what the person may spend."""
     place = world.things["with"]
-    give(world, place, limits=Limits(user=Budget(epsilon=Fraction(1, 2))))
+    give(world, place, limits=BudgetLimits(user=Budget(epsilon=Fraction(1, 2))))
     heard = [ask(world, place, SPELLINGS[0], epsilon="0.1", fresh=True) for _ in range(7)]
     assert [one.submitted[0] for one in heard] == [202] * 5 + [409] * 2
     assert charges(world, place) == 5
@@ -215,17 +214,17 @@ class _Telling(RowCount):
 
     name = "test.telling"
 
-    def run(self, work: Any, parameters: Any) -> Outcome:
+    def run(self, work: Any, parameters: Any) -> ServiceOutcome:
         work.progress(0.5, "counting")
         if work.table.count(parameters.where):
             raise ZeroDivisionError("the victim is there")
-        return Outcome(document={})
+        return ServiceOutcome(document={})
 
 
 @pytest.mark.hidden_failures
 def test_a_service_that_fails_with_the_rows_is_not_seen_to_fail(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Success: anything that the requester, the owner or the audit can read of the work differs by the victim."""
-    monkeypatch.setitem(algorithms._members, _Telling.name, _Telling())
+    monkeypatch.setitem(service_registry._members, _Telling.name, _Telling())
     count = FailureCount(world.hub.settings.folder)
     seen = []
     for place, failures in (("with", 1), ("without", 0)):
@@ -237,7 +236,9 @@ def test_a_service_that_fails_with_the_rows_is_not_seen_to_fail(world: World, mo
         views_of_it = [world.client(name).get(f"{API}/jobs/{run}").json() for name in (REQUESTER, OWNER)]
         result = world.client(REQUESTER).get(f"{API}/jobs/{run}/result").json()
         with world.hub.store.reading() as session:
-            notices = sorted(notice.text for notice in session.query(Notice).filter(Notice.link == f"/jobs/{run}"))
+            notices = sorted(
+                notice.text for notice in session.query(NoticeRecord).filter(NoticeRecord.link == f"/jobs/{run}")
+            )
             entries = session.query(AuditEntry).filter(AuditEntry.target == f"job:{run}").order_by(AuditEntry.number)
             ends = [(entry.action, json.loads(entry.details)) for entry in entries]
         told = json.dumps([views_of_it, notices, ends])

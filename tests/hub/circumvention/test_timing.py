@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from cloister.hub.jobs import queue
-from cloister.hub.services import auditing, views
-from cloister.hub.services.offered import queries
-from cloister.hub.services.refusal_counts import RefusalCounts
-from cloister.hub.services.registry import Outcome, algorithms
-from cloister.hub.services.running import performing
+from cloister.hub import queue, workers
+from cloister.hub.services import queries
+from cloister.hub.services.registry import ServiceOutcome, service_registry
 from cloister.hub.store.models import Job
-from cloister.hub.working import keeping
-from cloister.hub.working.worker import Worker
+from cloister.hub.use_cases import audit_log
+from cloister.hub.use_cases.audit_log import RefusalCounts
+from cloister.hub.use_cases.datasets import _views as views
+from cloister.hub.use_cases.jobs import work as jobs_work
+from cloister.hub.workers import Worker
 from cloister.queries import PrivateTable
 from tests.support.hub_attacks import API, VICTIM, told
 from tests.support.hub_services import RowCount
@@ -60,7 +60,7 @@ class _Failing(RowCount):
 
     name = "test.failing"
 
-    def run(self, work: Any, parameters: Any) -> Outcome:
+    def run(self, work: Any, parameters: Any) -> ServiceOutcome:
         work.table.count(parameters.where)
         raise ZeroDivisionError
 
@@ -69,17 +69,17 @@ class _Failing(RowCount):
 def clock(world: World, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock by which work takes 0.55 seconds, and 0.4 more where the victim is there."""
     work(world.hub)
-    made, run = Clock(), performing._run
-    monkeypatch.setitem(algorithms._members, _Failing.name, _Failing())
-    monkeypatch.setattr(performing, "time", made)
+    made, run = Clock(), jobs_work._run
+    monkeypatch.setitem(service_registry._members, _Failing.name, _Failing())
+    monkeypatch.setattr(jobs_work, "time", made)
     monkeypatch.setattr(queue, "now", made.moment)
 
-    def timed(hub: Any, order: Any, *rest: Any) -> Outcome:
+    def timed(hub: Any, order: Any, *rest: Any) -> ServiceOutcome:
         table = views.open_view(hub, order.case.version, order.case.decision)
         made.now += 0.55 + 0.4 * table.count(VICTIM)
         return run(hub, order, *rest)
 
-    monkeypatch.setattr(performing, "_run", timed)
+    monkeypatch.setattr(jobs_work, "_run", timed)
     return made
 
 
@@ -145,7 +145,7 @@ def stages(
     with monkeypatch.context() as patched:
         patched.setattr(clock, "look", look)
         patched.setattr(queries, "PrivateTable", Slow)
-        patched.setattr(keeping, "time", clock)
+        patched.setattr(workers, "time", clock)
         hub = replace(world.hub, settings=replace(world.hub.settings, answer_seconds=0.25))
         assert Worker(hub, name="tests").work_once()
         look()
@@ -157,7 +157,7 @@ def still_clock(world: World, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock that only what a test does moves."""
     work(world.hub)
     made = Clock()
-    monkeypatch.setattr(performing, "time", made)
+    monkeypatch.setattr(jobs_work, "time", made)
     return made
 
 
@@ -203,7 +203,7 @@ def steps_of(world: World, clock: Clock, place: str, name: str, monkeypatch: pyt
     def hear(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         heard.append(statement)
 
-    monkeypatch.setattr(auditing, "_counts", RefusalCounts())
+    monkeypatch.setattr(audit_log, "_counts", RefusalCounts())
     clock.now = 0.1
     opened: list[Any] = []
     monkeypatch.setattr(type(world.hub.blobs), "open", lambda _self, blob: opened.append(blob))

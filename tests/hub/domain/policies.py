@@ -9,36 +9,35 @@ from typing import Any
 from hypothesis import strategies as st
 
 from cloister.accounting.budget import Budget
-from cloister.hub.domain.decisions import Context
+from cloister.hub.domain._row_predicates import RowPredicate
+from cloister.hub.domain.decisions import RequestContext
+from cloister.hub.domain.operations import PolicyOperation
 from cloister.hub.domain.policy import (
-    Algorithm,
+    AlgorithmReference,
     AttributeCondition,
-    Effect,
+    BudgetLimits,
     Environment,
-    Limits,
     Member,
     Members,
-    Operation,
     Policy,
     PolicyRole,
-    RowPredicate,
-    Rule,
+    PolicyRule,
+    RuleEffect,
 )
-from cloister.hub.domain.purposes import PurposeSet
-from cloister.hub.domain.roles import Subject
-from cloister.hub.domain.sticky import Terms
+from cloister.hub.domain.roles import AccessSubject
+from cloister.hub.domain.terms import PurposeSet, UsageTerms
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 USERS, ORGANISATIONS, PURPOSES = ("u1", "u2", "u3"), ("h1", "h2"), ("research", "research.health", "teaching")
 NETWORKS = ("campus", "guest")
 
 OPERATIONS = (
-    Operation.QUERY_COUNT,
-    Operation.ML_TRAIN,
-    Operation.EXPORT_RESULT,
-    Operation.DESCRIBE,
-    Operation.DISCOVER,
-    Operation.POLICY_EDIT,
+    PolicyOperation.QUERY_COUNT,
+    PolicyOperation.ML_TRAIN,
+    PolicyOperation.EXPORT_RESULT,
+    PolicyOperation.DESCRIBE,
+    PolicyOperation.DISCOVER,
+    PolicyOperation.POLICY_EDIT,
 )
 
 
@@ -49,7 +48,7 @@ def rarely(strategy: st.SearchStrategy[Any], *, otherwise: Any = None) -> st.Sea
 
 operations = st.sampled_from(OPERATIONS)
 moments = st.integers(0, 200).map(lambda hours: START + timedelta(hours=hours))
-algorithms = st.builds(Algorithm, st.sampled_from("ab"), st.sampled_from([None, "1", "2"]))
+algorithms = st.builds(AlgorithmReference, st.sampled_from("ab"), st.sampled_from([None, "1", "2"]))
 purpose_sets = st.lists(st.sampled_from((*PURPOSES, "*")), max_size=2).map(lambda names: PurposeSet(tuple(names)))
 budgets = st.integers(1, 4).map(lambda number: Budget(epsilon=Fraction(number, 2)))
 environments = st.builds(
@@ -60,10 +59,10 @@ environments = st.builds(
 )
 
 
-def rules(effect: Effect) -> st.SearchStrategy[Rule]:
-    limits = st.builds(Limits, job=rarely(budgets), user=rarely(budgets))
+def rules(effect: RuleEffect) -> st.SearchStrategy[PolicyRule]:
+    limits = st.builds(BudgetLimits, job=rarely(budgets), user=rarely(budgets))
     return st.builds(
-        Rule,
+        PolicyRule,
         effect=st.just(effect),
         operations=st.frozensets(operations, min_size=2, max_size=4),
         algorithms=rarely(st.lists(algorithms, max_size=2).map(tuple)),
@@ -71,7 +70,7 @@ def rules(effect: Effect) -> st.SearchStrategy[Rule]:
         not_before=rarely(moments),
         expires=rarely(moments),
         environment=rarely(environments, otherwise=Environment()),
-        limits=limits if effect is Effect.ALLOW else st.just(Limits()),
+        limits=limits if effect is RuleEffect.ALLOW else st.just(BudgetLimits()),
     )
 
 
@@ -88,7 +87,7 @@ members = st.builds(
 )
 
 
-def roles(*, effects: tuple[Effect, ...] = tuple(Effect)) -> st.SearchStrategy[PolicyRole]:
+def roles(*, effects: tuple[RuleEffect, ...] = tuple(RuleEffect)) -> st.SearchStrategy[PolicyRole]:
     one = st.one_of(*map(rules, effects))
     rows = rarely(st.just(RowPredicate("branch = :branch")))
     return st.builds(
@@ -100,22 +99,22 @@ def roles(*, effects: tuple[Effect, ...] = tuple(Effect)) -> st.SearchStrategy[P
     )
 
 
-def policies(*, effects: tuple[Effect, ...] = tuple(Effect)) -> st.SearchStrategy[Policy]:
+def policies(*, effects: tuple[RuleEffect, ...] = tuple(RuleEffect)) -> st.SearchStrategy[Policy]:
     purposes = rarely(purpose_sets, otherwise=PurposeSet.of("*"))
-    terms = st.builds(Terms, purposes=purposes, internal_only=rarely(st.just(True), otherwise=False))
+    terms = st.builds(UsageTerms, purposes=purposes, internal_only=rarely(st.just(True), otherwise=False))
     named = st.lists(roles(effects=effects), min_size=1, max_size=3, unique_by=lambda role: role.name).map(tuple)
     return st.builds(Policy, object_id=st.just("D"), roles=named, terms=terms, discoverable=st.booleans())
 
 
 subjects = st.builds(
-    Subject,
+    AccessSubject,
     user_id=st.sampled_from(USERS),
     name=st.just("A person"),
     organisation_id=st.sampled_from(ORGANISATIONS),
     attributes=st.sampled_from([{}, {"branch": "north"}, {"branch": "south"}]),
 )
 contexts = st.builds(
-    Context,
+    RequestContext,
     now=moments,
     owners=st.frozensets(st.sampled_from(USERS), max_size=1),
     owner_organisation=st.none() | st.sampled_from(ORGANISATIONS),

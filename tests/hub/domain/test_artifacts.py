@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cloister.errors import ArtifactError, CloisterError, ParameterError
-from cloister.hub.domain.algorithms import Allowance, Artifact, State, Step, Version, after, pack, require_runnable
+from cloister.hub.domain.algorithms import (
+    Artifact,
+    Version,
+    VersionAllowance,
+    VersionState,
+    VersionStep,
+    next_state,
+    pack,
+    require_runnable,
+)
 from cloister.hub.sandbox.folders import k_means
 
 FILES = dict(k_means().files)
@@ -173,19 +182,23 @@ def test_every_state_and_step() -> None:
         ("published", "revoke"): "revoked",
         ("deprecated", "revoke"): "revoked",
     }
-    for state in State:
-        for step in Step:
+    for state in VersionState:
+        for step in VersionStep:
             if (state, step) in allowed:
-                assert after(state, step) == allowed[state, step]
+                assert next_state(state, step) == allowed[state, step]
             else:
                 with pytest.raises(ParameterError, match="possible now"):
-                    after(state, step)
+                    next_state(state, step)
 
 
 def test_a_new_version_is_not_allowed_until_the_owner_allows_it() -> None:
-    first = Allowance(algorithm="k-means", version=Version.parse("1.0.0"), digest="a" * 64)
+    first = VersionAllowance(algorithm="k-means", version=Version.parse("1.0.0"), digest="a" * 64)
     require_runnable(
-        algorithm="k-means", version=Version.parse("1.0.0"), digest="a" * 64, state=State.PUBLISHED, allowance=first
+        algorithm="k-means",
+        version=Version.parse("1.0.0"),
+        digest="a" * 64,
+        state=VersionState.PUBLISHED,
+        allowance=first,
     )
     for version, digest in (("1.1.0", "b" * 64), ("1.0.0", "b" * 64), ("1.1.0", "a" * 64)):
         with pytest.raises(ParameterError, match="ask the data owner"):
@@ -193,16 +206,16 @@ def test_a_new_version_is_not_allowed_until_the_owner_allows_it() -> None:
                 algorithm="k-means",
                 version=Version.parse(version),
                 digest=digest,
-                state=State.PUBLISHED,
+                state=VersionState.PUBLISHED,
                 allowance=first,
             )
 
 
-@pytest.mark.parametrize("state", [State.DRAFT, State.CHECKED, State.REVOKED])
-def test_only_published_versions_run(state: State) -> None:
+@pytest.mark.parametrize("state", [VersionState.DRAFT, VersionState.CHECKED, VersionState.REVOKED])
+def test_only_published_versions_run(state: VersionState) -> None:
     version = Version.parse("1.0.0")
-    allowance = Allowance(algorithm="x", version=version, digest="a")
+    allowance = VersionAllowance(algorithm="x", version=version, digest="a")
     with pytest.raises(ParameterError, match="published version"):
         require_runnable(algorithm="x", version=version, digest="a", state=state, allowance=allowance)
     with pytest.raises(ParameterError, match="ask the data owner"):
-        require_runnable(algorithm="x", version=version, digest="a", state=State.DEPRECATED, allowance=None)
+        require_runnable(algorithm="x", version=version, digest="a", state=VersionState.DEPRECATED, allowance=None)

@@ -8,34 +8,36 @@ from datetime import timedelta
 
 from hypothesis import given, settings, strategies as st
 
-from cloister.hub.domain.decisions import Context, Decision, decide
-from cloister.hub.domain.operations import OWNER_OPERATIONS
-from cloister.hub.domain.policy import Effect, Environment, Members, Operation, Policy, PolicyRole, Rule
+from cloister.hub.domain.decisions import Decision, RequestContext, decide
+from cloister.hub.domain.operations import OWNER_OPERATIONS, PolicyOperation
+from cloister.hub.domain.policy import Environment, Members, Policy, PolicyRole, PolicyRule, RuleEffect
 from cloister.hub.domain.policy_file import policy_from_dict, policy_to_dict
-from cloister.hub.domain.roles import Subject
+from cloister.hub.domain.roles import AccessSubject
 from tests.hub.domain import policies as random
 
 MANY = settings(max_examples=60, deadline=None)
-ALLOWING = random.policies(effects=(Effect.ALLOW,))
+ALLOWING = random.policies(effects=(RuleEffect.ALLOW,))
 HOURS = st.integers(1, 90).map(lambda hours: timedelta(hours=hours))
 
 
-def is_by_owning(subject: Subject, operation: Operation, context: Context) -> bool:
+def is_by_owning(subject: AccessSubject, operation: PolicyOperation, context: RequestContext) -> bool:
     return subject.user_id in context.owners and operation in OWNER_OPERATIONS
 
 
-def cases(subject: Subject) -> Iterator[tuple[Subject, Operation]]:
+def cases(subject: AccessSubject) -> Iterator[tuple[AccessSubject, PolicyOperation]]:
     for user in random.USERS:
         for operation in random.OPERATIONS:
             yield replace(subject, user_id=user), operation
 
 
-def pairs(before: Policy, after: Policy, subject: Subject, context: Context) -> Iterator[tuple[Decision, Decision]]:
+def pairs(
+    before: Policy, after: Policy, subject: AccessSubject, context: RequestContext
+) -> Iterator[tuple[Decision, Decision]]:
     for someone, operation in cases(subject):
         yield decide(before, someone, operation, context), decide(after, someone, operation, context)
 
 
-def with_rules(policy: Policy, change: Callable[[Rule], Rule]) -> Policy:
+def with_rules(policy: Policy, change: Callable[[PolicyRule], PolicyRule]) -> Policy:
     return replace(policy, roles=tuple(replace(role, rules=tuple(map(change, role.rules))) for role in policy.roles))
 
 
@@ -44,7 +46,7 @@ def test_enough_of_the_random_decisions_are_positive() -> None:
 
     @MANY
     @given(random.policies(), random.subjects, random.contexts)
-    def count(policy: Policy, subject: Subject, context: Context) -> None:
+    def count(policy: Policy, subject: AccessSubject, context: RequestContext) -> None:
         for someone, operation in cases(subject):
             decision = decide(policy, someone, operation, context)
             counts[decision.allowed and decision.role is not None] += 1
@@ -56,7 +58,7 @@ def test_enough_of_the_random_decisions_are_positive() -> None:
 @MANY
 @given(random.policies(), random.subjects, random.contexts)
 def test_the_same_values_give_the_same_decision_and_so_does_a_policy_read_again(
-    policy: Policy, subject: Subject, context: Context
+    policy: Policy, subject: AccessSubject, context: RequestContext
 ) -> None:
     again = policy_from_dict(policy_to_dict(policy))
     assert again == policy
@@ -66,27 +68,27 @@ def test_the_same_values_give_the_same_decision_and_so_does_a_policy_read_again(
 @MANY
 @given(random.policies(), random.subjects, random.contexts)
 def test_nothing_is_allowed_that_no_rule_of_a_role_of_the_subject_allows(
-    policy: Policy, subject: Subject, context: Context
+    policy: Policy, subject: AccessSubject, context: RequestContext
 ) -> None:
     for someone, operation in cases(subject):
         decision = decide(policy, someone, operation, context)
         if not decision.allowed or is_by_owning(someone, operation, context):
             continue
         if decision.role is None:
-            assert (operation, policy.discoverable) == (Operation.DISCOVER, True)
+            assert (operation, policy.discoverable) == (PolicyOperation.DISCOVER, True)
             continue
         role = policy.role(decision.role)
         assert role.members.include(someone, now=context.now)
-        implied = operation in (Operation.DISCOVER, Operation.DESCRIBE)
-        assert any(rule.effect is Effect.ALLOW and (implied or operation in rule.operations) for rule in role.rules)
+        implied = operation in (PolicyOperation.DISCOVER, PolicyOperation.DESCRIBE)
+        assert any(rule.effect is RuleEffect.ALLOW and (implied or operation in rule.operations) for rule in role.rules)
 
 
 @MANY
 @given(random.policies(), random.subjects, random.contexts, random.members, random.operations)
 def test_deny_beats_allow(
-    policy: Policy, subject: Subject, context: Context, members: Members, denied: Operation
+    policy: Policy, subject: AccessSubject, context: RequestContext, members: Members, denied: PolicyOperation
 ) -> None:
-    rule = Rule(effect=Effect.DENY, operations=frozenset({denied}))
+    rule = PolicyRule(effect=RuleEffect.DENY, operations=frozenset({denied}))
     barred = replace(policy, roles=(PolicyRole(name="barred", members=members, rules=(rule,)), *policy.roles))
     for someone, operation in cases(subject):
         decision = decide(barred, someone, operation, context)
@@ -100,11 +102,11 @@ def test_deny_beats_allow(
 @MANY
 @given(random.policies(), random.subjects, random.contexts, st.data())
 def test_adding_a_deny_rule_never_widens(
-    policy: Policy, subject: Subject, context: Context, data: st.DataObject
+    policy: Policy, subject: AccessSubject, context: RequestContext, data: st.DataObject
 ) -> None:
     place = data.draw(st.integers(0, len(policy.roles) - 1))
     role = policy.roles[place]
-    stricter = replace(role, rules=(*role.rules, data.draw(random.rules(Effect.DENY))))
+    stricter = replace(role, rules=(*role.rules, data.draw(random.rules(RuleEffect.DENY))))
     narrowed = replace(policy, roles=(*policy.roles[:place], stricter, *policy.roles[place + 1 :]))
     for before, after in pairs(policy, narrowed, subject, context):
         assert before.allowed or not after.allowed
@@ -114,7 +116,7 @@ def test_adding_a_deny_rule_never_widens(
 @MANY
 @given(ALLOWING, random.subjects, random.contexts, st.data())
 def test_removing_a_member_never_widens_where_nothing_is_denied(
-    policy: Policy, subject: Subject, context: Context, data: st.DataObject
+    policy: Policy, subject: AccessSubject, context: RequestContext, data: st.DataObject
 ) -> None:
     """A budget of one's own goes with its entry: whoever stays in the role, as everybody is, has what others have."""
     named = [(role.name, user.user_id) for role in policy.roles for user in role.members.users]
@@ -133,8 +135,10 @@ def without_budget(policy: Policy, role: str, user: str) -> Policy:
 
 @MANY
 @given(ALLOWING, random.subjects, random.contexts, HOURS)
-def test_a_later_end_never_narrows(policy: Policy, subject: Subject, context: Context, more: timedelta) -> None:
-    def later(rule: Rule) -> Rule:
+def test_a_later_end_never_narrows(
+    policy: Policy, subject: AccessSubject, context: RequestContext, more: timedelta
+) -> None:
+    def later(rule: PolicyRule) -> PolicyRule:
         return rule if rule.expires is None else replace(rule, expires=rule.expires + more)
 
     for before, after in pairs(policy, with_rules(policy, later), subject, context):
@@ -143,7 +147,9 @@ def test_a_later_end_never_narrows(policy: Policy, subject: Subject, context: Co
 
 @MANY
 @given(ALLOWING, random.subjects, random.contexts, HOURS)
-def test_what_has_ended_stays_ended(policy: Policy, subject: Subject, context: Context, more: timedelta) -> None:
+def test_what_has_ended_stays_ended(
+    policy: Policy, subject: AccessSubject, context: RequestContext, more: timedelta
+) -> None:
     ending = with_rules(policy, lambda rule: replace(rule, not_before=None, environment=Environment()))
     after = replace(context, now=context.now + more)
     for someone, operation in cases(subject):
@@ -154,7 +160,7 @@ def test_what_has_ended_stays_ended(policy: Policy, subject: Subject, context: C
 @MANY
 @given(random.policies(), random.subjects, random.contexts)
 def test_a_refusal_tells_no_names_and_hides_what_may_not_be_discovered(
-    policy: Policy, subject: Subject, context: Context
+    policy: Policy, subject: AccessSubject, context: RequestContext
 ) -> None:
     secrets = {"A", "B", "C", "D", *random.USERS, *random.ORGANISATIONS, "branch"}
     for someone, operation in cases(subject):
@@ -164,6 +170,6 @@ def test_a_refusal_tells_no_names_and_hides_what_may_not_be_discovered(
             continue
         assert decision.reason.endswith(".")
         assert not secrets & set(decision.public_reason.replace(".", " ").split())
-        seen = decide(policy, someone, Operation.DISCOVER, replace(context, role=None)).allowed
-        assert operation is Operation.DISCOVER or decision.hides_existence is not seen
+        seen = decide(policy, someone, PolicyOperation.DISCOVER, replace(context, role=None)).allowed
+        assert operation is PolicyOperation.DISCOVER or decision.hides_existence is not seen
         assert not decision.hides_existence or decision.public_reason == "There is nothing here that you may see."

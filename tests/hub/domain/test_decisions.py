@@ -8,65 +8,65 @@ import pytest
 
 from cloister.accounting.budget import Budget
 from cloister.errors import ForbiddenError, ParameterError
-from cloister.hub.domain.decisions import Context, Decision, decide
-from cloister.hub.domain.operations import OWNER_OPERATIONS
+from cloister.hub.domain._row_predicates import RowPredicate
+from cloister.hub.domain.decisions import Decision, RequestContext, decide
+from cloister.hub.domain.operations import OWNER_OPERATIONS, PolicyOperation
 from cloister.hub.domain.policy import (
-    Algorithm,
+    AlgorithmReference,
     AttributeCondition,
-    Effect,
+    BudgetLimits,
     Environment,
-    Limits,
     Member,
     Members,
-    Operation,
     Policy,
     PolicyRole,
-    RowPredicate,
-    Rule,
+    PolicyRule,
+    RuleEffect,
 )
 from cloister.hub.domain.policy_file import policy_from_dict
-from cloister.hub.domain.purposes import PurposeSet
-from cloister.hub.domain.roles import Role, Subject
-from cloister.hub.domain.sticky import Terms
+from cloister.hub.domain.roles import AccessSubject, AccountRole
+from cloister.hub.domain.terms import PurposeSet, UsageTerms
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
-HEALTH = Terms(purposes=PurposeSet.of("research.health"))
-A1, A2 = Algorithm("a1", "1.0.0"), Algorithm("a2", "1.0.0")
+HEALTH = UsageTerms(purposes=PurposeSet.of("research.health"))
+A1, A2 = AlgorithmReference("a1", "1.0.0"), AlgorithmReference("a2", "1.0.0")
 
 
-def person(name: str, **facts: object) -> Subject:
-    return Subject(user_id=name.lower(), name=name, **facts)  # type: ignore[arg-type]
+def person(name: str, **facts: object) -> AccessSubject:
+    return AccessSubject(user_id=name.lower(), name=name, **facts)  # type: ignore[arg-type]
 
 
-def allow(*operations: Operation, **conditions: object) -> Rule:
-    return Rule(effect=Effect.ALLOW, operations=frozenset(operations), **conditions)  # type: ignore[arg-type]
+def allow(*operations: PolicyOperation, **conditions: object) -> PolicyRule:
+    return PolicyRule(effect=RuleEffect.ALLOW, operations=frozenset(operations), **conditions)  # type: ignore[arg-type]
 
 
-def deny(*operations: Operation, **conditions: object) -> Rule:
-    return Rule(effect=Effect.DENY, operations=frozenset(operations), **conditions)  # type: ignore[arg-type]
+def deny(*operations: PolicyOperation, **conditions: object) -> PolicyRule:
+    return PolicyRule(effect=RuleEffect.DENY, operations=frozenset(operations), **conditions)  # type: ignore[arg-type]
 
 
 def named(*users: str) -> Members:
     return Members(users=tuple(Member(user_id=user.lower()) for user in users))
 
 
-def in_role(*rules: Rule, members: Members | None = None, **facts: object) -> Policy:
+def in_role(*rules: PolicyRule, members: Members | None = None, **facts: object) -> Policy:
     role = PolicyRole(name="R", members=members or named("U1"), rules=rules, rows=facts.pop("rows", None))  # type: ignore[arg-type]
     return Policy(object_id="D1", roles=(role,), **{"terms": HEALTH, **facts})  # type: ignore[arg-type]
 
 
-def ask(policy: Policy, subject: Subject, operation: Operation = Operation.QUERY_COUNT, **facts: object) -> Decision:
-    context = Context(**{"now": NOW, "purpose": "research.health", **facts})  # type: ignore[arg-type]
+def ask(
+    policy: Policy, subject: AccessSubject, operation: PolicyOperation = PolicyOperation.QUERY_COUNT, **facts: object
+) -> Decision:
+    context = RequestContext(**{"now": NOW, "purpose": "research.health", **facts})  # type: ignore[arg-type]
     return decide(policy, subject, operation, context)
 
 
-QUERIES = (Operation.QUERY_COUNT, Operation.QUERY_AGGREGATE)
+QUERIES = (PolicyOperation.QUERY_COUNT, PolicyOperation.QUERY_AGGREGATE)
 FIGURE = Policy(
     object_id="D1",
     terms=HEALTH,
     roles=(
         PolicyRole(name="R1", members=named("U1", "U2"), rules=(allow(*QUERIES),)),
-        PolicyRole(name="R2", members=named("U3"), rules=(allow(Operation.ML_TRAIN, algorithms=(A1,)),)),
+        PolicyRole(name="R2", members=named("U3"), rules=(allow(PolicyOperation.ML_TRAIN, algorithms=(A1,)),)),
     ),
 )
 
@@ -74,28 +74,30 @@ FIGURE = Policy(
 @pytest.mark.parametrize(
     ("name", "operation", "algorithm", "allowed"),
     [
-        ("U1", Operation.QUERY_COUNT, None, True),
-        ("U2", Operation.QUERY_AGGREGATE, None, True),
-        ("U3", Operation.ML_TRAIN, A1, True),
-        ("U3", Operation.QUERY_COUNT, None, False),
-        ("U1", Operation.ML_TRAIN, A1, False),
-        ("U3", Operation.ML_TRAIN, A2, False),
-        ("U3", Operation.ML_TRAIN, Algorithm("a1", "1.1.0"), False),
-        ("U3", Operation.ML_TRAIN, Algorithm("a1"), False),
-        ("U3", Operation.ML_TRAIN, None, False),
-        ("U9", Operation.QUERY_COUNT, None, False),
-        ("U9", Operation.ML_TRAIN, A1, False),
+        ("U1", PolicyOperation.QUERY_COUNT, None, True),
+        ("U2", PolicyOperation.QUERY_AGGREGATE, None, True),
+        ("U3", PolicyOperation.ML_TRAIN, A1, True),
+        ("U3", PolicyOperation.QUERY_COUNT, None, False),
+        ("U1", PolicyOperation.ML_TRAIN, A1, False),
+        ("U3", PolicyOperation.ML_TRAIN, A2, False),
+        ("U3", PolicyOperation.ML_TRAIN, AlgorithmReference("a1", "1.1.0"), False),
+        ("U3", PolicyOperation.ML_TRAIN, AlgorithmReference("a1"), False),
+        ("U3", PolicyOperation.ML_TRAIN, None, False),
+        ("U9", PolicyOperation.QUERY_COUNT, None, False),
+        ("U9", PolicyOperation.ML_TRAIN, A1, False),
     ],
 )
-def test_the_example_of_two_roles(name: str, operation: Operation, algorithm: Algorithm | None, allowed: bool) -> None:
+def test_the_example_of_two_roles(
+    name: str, operation: PolicyOperation, algorithm: AlgorithmReference | None, allowed: bool
+) -> None:
     assert ask(FIGURE, person(name), operation, algorithm=algorithm).allowed is allowed
 
 
 def test_owning_one_dataset_gives_nothing_on_another() -> None:
-    owner = person("O1", roles=frozenset({Role.DATA_OWNER, Role.DATA_USER}))
+    owner = person("O1", roles=frozenset({AccountRole.DATA_OWNER, AccountRole.DATA_USER}))
     second = in_role(allow(*QUERIES), members=named("U1"))
     mine = frozenset({"o1"})
-    for operation in Operation:
+    for operation in PolicyOperation:
         assert not ask(second, owner, operation, owners=frozenset({"o2"}), algorithm=A1).allowed
     assert all(ask(FIGURE, owner, operation, owners=mine).allowed for operation in OWNER_OPERATIONS)
     granted = second.with_member("R", Member(user_id="o1"))
@@ -104,15 +106,15 @@ def test_owning_one_dataset_gives_nothing_on_another() -> None:
 
 def test_an_owner_queries_only_by_a_grant_and_never_gets_raw_rows_by_owning() -> None:
     mine = frozenset({"o1"})
-    for operation in set(Operation) - OWNER_OPERATIONS:
+    for operation in set(PolicyOperation) - OWNER_OPERATIONS:
         assert not ask(FIGURE, person("O1"), operation, owners=mine, algorithm=A1).allowed
-    assert Operation.EXPORT_RAW not in OWNER_OPERATIONS
+    assert PolicyOperation.EXPORT_RAW not in OWNER_OPERATIONS
 
 
 def test_an_owner_cannot_be_locked_out_by_the_own_policy() -> None:
-    policy = in_role(deny(*Operation), members=Members(everyone=True))
-    assert ask(policy, person("O1"), Operation.POLICY_EDIT, owners=frozenset({"o1"})).allowed
-    assert not ask(policy, person("U1"), Operation.POLICY_EDIT, owners=frozenset({"o1"})).allowed
+    policy = in_role(deny(*PolicyOperation), members=Members(everyone=True))
+    assert ask(policy, person("O1"), PolicyOperation.POLICY_EDIT, owners=frozenset({"o1"})).allowed
+    assert not ask(policy, person("U1"), PolicyOperation.POLICY_EDIT, owners=frozenset({"o1"})).allowed
 
 
 def test_deny_beats_allow_in_whatever_role_it_stands() -> None:
@@ -126,31 +128,35 @@ def test_deny_beats_allow_in_whatever_role_it_stands() -> None:
 
 
 def test_cutting_an_algorithm_leaves_other_work_alone() -> None:
-    work = allow(Operation.QUERY_COUNT, Operation.ML_TRAIN)
-    policy = in_role(work, deny(*Operation, algorithms=(Algorithm("a1"),)))
+    work = allow(PolicyOperation.QUERY_COUNT, PolicyOperation.ML_TRAIN)
+    policy = in_role(work, deny(*PolicyOperation, algorithms=(AlgorithmReference("a1"),)))
     assert ask(policy, person("U1")).allowed
-    assert ask(policy, person("U1"), Operation.ML_TRAIN, algorithm=A2).allowed
-    assert not ask(policy, person("U1"), Operation.ML_TRAIN, algorithm=A1).allowed
-    assert not ask(policy, person("U1"), Operation.ML_TRAIN).allowed
+    assert ask(policy, person("U1"), PolicyOperation.ML_TRAIN, algorithm=A2).allowed
+    assert not ask(policy, person("U1"), PolicyOperation.ML_TRAIN, algorithm=A1).allowed
+    assert not ask(policy, person("U1"), PolicyOperation.ML_TRAIN).allowed
 
 
 def test_a_pinned_algorithm_must_have_the_pinned_contents() -> None:
-    policy = in_role(allow(Operation.ALGO_RUN, algorithms=(Algorithm("a", "1", "f" * 64),)))
-    assert ask(policy, person("U1"), Operation.ALGO_RUN, algorithm=Algorithm("a", "1", "f" * 64)).allowed
-    assert not ask(policy, person("U1"), Operation.ALGO_RUN, algorithm=Algorithm("a", "1", "e" * 64)).allowed
-    assert not ask(policy, person("U1"), Operation.ALGO_RUN, algorithm=Algorithm("a", "1")).allowed
+    policy = in_role(allow(PolicyOperation.ALGO_RUN, algorithms=(AlgorithmReference("a", "1", "f" * 64),)))
+    assert ask(policy, person("U1"), PolicyOperation.ALGO_RUN, algorithm=AlgorithmReference("a", "1", "f" * 64)).allowed
+    assert not ask(
+        policy, person("U1"), PolicyOperation.ALGO_RUN, algorithm=AlgorithmReference("a", "1", "e" * 64)
+    ).allowed
+    assert not ask(policy, person("U1"), PolicyOperation.ALGO_RUN, algorithm=AlgorithmReference("a", "1")).allowed
 
 
 def test_outsiders_see_only_what_is_discoverable() -> None:
     shown = replace(FIGURE, discoverable=True)
     outsider = person("U9")
-    assert ask(shown, outsider, Operation.DISCOVER).allowed
-    assert not any(ask(shown, outsider, item, algorithm=A1).allowed for item in set(Operation) - {Operation.DISCOVER})
-    assert not ask(FIGURE, outsider, Operation.DISCOVER).allowed
+    assert ask(shown, outsider, PolicyOperation.DISCOVER).allowed
+    assert not any(
+        ask(shown, outsider, item, algorithm=A1).allowed for item in set(PolicyOperation) - {PolicyOperation.DISCOVER}
+    )
+    assert not ask(FIGURE, outsider, PolicyOperation.DISCOVER).allowed
 
 
 def test_what_is_hidden_is_refused_as_if_it_were_not_there() -> None:
-    refusals = {ask(FIGURE, person("U9"), item, algorithm=A1).public_reason for item in Operation}
+    refusals = {ask(FIGURE, person("U9"), item, algorithm=A1).public_reason for item in PolicyOperation}
     assert refusals == {"There is nothing here that you may see."}
     assert ask(FIGURE, person("U9")).hides_existence
     assert not ask(replace(FIGURE, discoverable=True), person("U9")).hides_existence
@@ -158,10 +164,10 @@ def test_what_is_hidden_is_refused_as_if_it_were_not_there() -> None:
 
 
 def test_members_see_that_it_exists_and_what_it_has() -> None:
-    assert ask(FIGURE, person("U3"), Operation.DISCOVER).allowed
-    assert ask(FIGURE, person("U3"), Operation.DESCRIBE, purpose=None).allowed
-    only = in_role(allow(Operation.DISCOVER))
-    assert not ask(only, person("U1"), Operation.DESCRIBE).allowed
+    assert ask(FIGURE, person("U3"), PolicyOperation.DISCOVER).allowed
+    assert ask(FIGURE, person("U3"), PolicyOperation.DESCRIBE, purpose=None).allowed
+    only = in_role(allow(PolicyOperation.DISCOVER))
+    assert not ask(only, person("U1"), PolicyOperation.DESCRIBE).allowed
 
 
 def test_the_reason_is_one_sentence_and_the_public_one_names_nobody() -> None:
@@ -191,7 +197,7 @@ def test_a_purpose_must_be_declared_and_allowed() -> None:
     assert ask(policy, person("U1"), purpose=None).public_reason == "Say what this is for."
     refused = ask(policy, person("U1"), purpose="commercial")
     assert "the purpose commercial is not among those allowed (research.health)" in refused.reason
-    assert not ask(replace(policy, terms=Terms()), person("U1")).allowed
+    assert not ask(replace(policy, terms=UsageTerms()), person("U1")).allowed
     narrower = in_role(allow(*QUERIES, purposes=PurposeSet.of("research.health.cancer")))
     assert not ask(narrower, person("U1")).allowed
     with pytest.raises(ParameterError, match="lower-case words joined by dots"):
@@ -200,10 +206,11 @@ def test_a_purpose_must_be_declared_and_allowed() -> None:
 
 def test_a_purpose_that_is_not_known_counts_against_the_one_who_asks() -> None:
     policy = in_role(
-        allow(Operation.DISCOVER, Operation.DESCRIBE), deny(Operation.DESCRIBE, purposes=PurposeSet.of("x"))
+        allow(PolicyOperation.DISCOVER, PolicyOperation.DESCRIBE),
+        deny(PolicyOperation.DESCRIBE, purposes=PurposeSet.of("x")),
     )
-    assert ask(policy, person("U1"), Operation.DESCRIBE).allowed
-    assert not ask(policy, person("U1"), Operation.DESCRIBE, purpose=None).allowed
+    assert ask(policy, person("U1"), PolicyOperation.DESCRIBE).allowed
+    assert not ask(policy, person("U1"), PolicyOperation.DESCRIBE, purpose=None).allowed
 
 
 @pytest.mark.parametrize(
@@ -214,7 +221,7 @@ def test_a_purpose_that_is_not_known_counts_against_the_one_who_asks() -> None:
         ({"environment": Environment(networks=frozenset({"campus"}))}, "This is not allowed from your network."),
         ({"environment": Environment(highest_risk=1)}, "Log in again to do this."),
         ({"environment": Environment(days=frozenset({"sunday"}))}, "This is not allowed at this time."),
-        ({"limits": Limits(user=Budget(epsilon=Fraction(1)))}, "This asks for more than your limit per user."),
+        ({"limits": BudgetLimits(user=Budget(epsilon=Fraction(1)))}, "This asks for more than your limit per user."),
     ],
 )
 def test_a_member_learns_what_is_missing(conditions: dict[str, object], public: str) -> None:
@@ -288,7 +295,7 @@ def test_members_by_organisation_and_attributes() -> None:
 def test_a_membership_ends_and_carries_its_own_budget() -> None:
     until = NOW + timedelta(days=1)
     member = Member(user_id="u1", until=until, budget=Budget(epsilon=Fraction(1, 2)))
-    rule = allow(*QUERIES, limits=Limits(user=Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6))))
+    rule = allow(*QUERIES, limits=BudgetLimits(user=Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6))))
     policy = in_role(rule, members=Members(users=(member,)))
     decision = ask(policy, person("U1"))
     assert decision.constraints is not None
@@ -320,10 +327,14 @@ def test_rows_that_depend_on_an_attribute_need_it() -> None:
 
 def test_the_first_role_that_allows_decides_unless_another_is_chosen() -> None:
     small = PolicyRole(
-        name="small", members=named("U1"), rules=(allow(*QUERIES, limits=Limits(job=Budget(epsilon=Fraction(1)))),)
+        name="small",
+        members=named("U1"),
+        rules=(allow(*QUERIES, limits=BudgetLimits(job=Budget(epsilon=Fraction(1)))),),
     )
     large = PolicyRole(
-        name="large", members=named("U1"), rules=(allow(*QUERIES, limits=Limits(job=Budget(epsilon=Fraction(9)))),)
+        name="large",
+        members=named("U1"),
+        rules=(allow(*QUERIES, limits=BudgetLimits(job=Budget(epsilon=Fraction(9)))),),
     )
     policy = Policy(object_id="D1", terms=HEALTH, roles=(small, large))
     assert ask(policy, person("U1")).role == "small"
@@ -335,10 +346,10 @@ def test_the_first_role_that_allows_decides_unless_another_is_chosen() -> None:
 
 
 def test_a_cost_in_another_measure_is_left_to_the_ledger() -> None:
-    policy = in_role(allow(*QUERIES, limits=Limits(user=Budget(epsilon=Fraction(1)))))
+    policy = in_role(allow(*QUERIES, limits=BudgetLimits(user=Budget(epsilon=Fraction(1)))))
     assert ask(policy, person("U1"), cost=Budget(rho=Fraction(9))).allowed
 
 
 def test_a_moment_needs_its_offset() -> None:
     with pytest.raises(ParameterError, match="datetime.now"):
-        Context(now=datetime(2026, 1, 1))
+        RequestContext(now=datetime(2026, 1, 1))

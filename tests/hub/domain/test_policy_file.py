@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cloister.errors import ParameterError, PolicyError
-from cloister.hub.domain.column_rules import Use
-from cloister.hub.domain.operations import NAMED_ONLY, Operation, expand
-from cloister.hub.domain.policy import Effect, Member, Mode, Policy, PolicyRole
+from cloister.hub.domain.operations import NAMED_ONLY, PolicyOperation, expand
+from cloister.hub.domain.policy import Member, Mode, Policy, PolicyRole, RuleEffect, Use
+from cloister.hub.domain.policy_edits import from_template, open_to_organisation
 from cloister.hub.domain.policy_file import (
     digest_of,
     mark_of,
@@ -18,8 +18,7 @@ from cloister.hub.domain.policy_file import (
     policy_to_dict,
     sticky_terms,
 )
-from cloister.hub.domain.policy_templates import from_template, open_to_organisation
-from cloister.hub.domain.sticky import Sensitivity
+from cloister.hub.domain.terms import DataSensitivity
 
 WHOLE: dict[str, Any] = {
     "schema": "cloister.policy/1",
@@ -113,7 +112,7 @@ def test_what_is_left_out_is_the_strict_choice() -> None:
     assert (policy.discoverable, policy.mode, policy.version) == (False, Mode.DP, 1)
     assert not policy.columns.of("age").is_visible
     assert not policy.terms.purposes
-    assert policy.terms.sensitivity is Sensitivity.RESTRICTED
+    assert policy.terms.sensitivity is DataSensitivity.RESTRICTED
 
 
 @pytest.mark.parametrize(
@@ -191,10 +190,10 @@ def test_exact_answers_need_an_acknowledgement_and_only_they() -> None:
 
 def test_a_wildcard_allows_nothing_that_governs_the_object() -> None:
     assert not expand("*", named_only=True) & NAMED_ONLY
-    assert expand("*", named_only=False) == frozenset(Operation)
-    assert expand("query.*", named_only=True) == {Operation.QUERY_COUNT, Operation.QUERY_AGGREGATE}
-    assert expand("export.*", named_only=True) == {Operation.EXPORT_RESULT}
-    assert expand("export.raw", named_only=True) == {Operation.EXPORT_RAW}
+    assert expand("*", named_only=False) == frozenset(PolicyOperation)
+    assert expand("query.*", named_only=True) == {PolicyOperation.QUERY_COUNT, PolicyOperation.QUERY_AGGREGATE}
+    assert expand("export.*", named_only=True) == {PolicyOperation.EXPORT_RESULT}
+    assert expand("export.raw", named_only=True) == {PolicyOperation.EXPORT_RAW}
     assert expand("que*", named_only=True) == frozenset()
 
 
@@ -225,7 +224,7 @@ def test_the_mark_follows_the_contents() -> None:
     policy = policy_from_dict(WHOLE)
     assert mark_of(policy).version == 4
     assert digest_of(policy) == digest_of(policy_from_dict(WHOLE))
-    assert digest_of(policy) != digest_of(policy.changed(two_person=False))
+    assert digest_of(policy) != digest_of(policy.next_version(two_person=False))
     assert mark_of(policy) in sticky_terms(policy).policies
     assert set(policy.terms.policies) < set(sticky_terms(policy).policies)
 
@@ -239,7 +238,7 @@ def test_templates_are_safe_and_can_be_written() -> None:
     research = from_template("research by request", "d")
     assert research.discoverable
     assert research.role("researchers").members.users == ()
-    assert research.role("researchers").rules[0].effect is Effect.ALLOW
+    assert research.role("researchers").rules[0].effect is RuleEffect.ALLOW
     for policy in (private, research, open_to_organisation("d", organisation="h")):
         assert policy.mode is Mode.DP
         assert policy_from_dict(policy_to_dict(policy)) == policy

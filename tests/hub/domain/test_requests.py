@@ -10,12 +10,12 @@ import pytest
 from cloister.accounting.budget import Budget
 from cloister.errors import ConflictError, ParameterError, PolicyError
 from cloister.hub.domain import requests
-from cloister.hub.domain.context import Context
-from cloister.hub.domain.decisions import decide
-from cloister.hub.domain.policy import Member, Operation
-from cloister.hub.domain.policy_templates import research_by_request
+from cloister.hub.domain.decisions import RequestContext, decide
+from cloister.hub.domain.operations import PolicyOperation
+from cloister.hub.domain.policy import Member
+from cloister.hub.domain.policy_edits import research_by_request
 from cloister.hub.domain.requests import AccessRequest, RequestState
-from cloister.hub.domain.roles import Subject
+from cloister.hub.domain.roles import AccessSubject
 
 POLICY = research_by_request("D1")
 OWNERS = frozenset({"o1", "o2"})
@@ -35,7 +35,7 @@ def submitted(*, two_person: bool = False) -> AccessRequest:
         requester="u1",
         at=T0,
         purpose="research.health",
-        operations=[Operation.QUERY_COUNT],
+        operations=[PolicyOperation.QUERY_COUNT],
         budget=HALF,
     )
 
@@ -96,8 +96,8 @@ def test_the_usual_way() -> None:
 
 def test_access_begins_and_ends_with_the_request() -> None:
     def may(policy: object, day: int) -> bool:
-        context = Context(now=at(day), purpose="research.health")
-        return decide(policy, Subject(user_id="u1", name="U1"), Operation.QUERY_COUNT, context).allowed  # type: ignore[arg-type]
+        context = RequestContext(now=at(day), purpose="research.health")
+        return decide(policy, AccessSubject(user_id="u1", name="U1"), PolicyOperation.QUERY_COUNT, context).allowed  # type: ignore[arg-type]
 
     granted = requests.grant(POLICY, approved())
     assert not may(POLICY, 2)
@@ -176,12 +176,14 @@ def test_time_moves_forward() -> None:
         requests.withdraw(submitted(), by="u1", at=datetime(2027, 1, 1))
 
 
-@pytest.mark.parametrize("operations", [[], [Operation.POLICY_EDIT], [Operation.QUERY_COUNT, Operation.DELETE]])
-def test_a_request_is_for_operations_on_data(operations: list[Operation]) -> None:
+@pytest.mark.parametrize(
+    "operations", [[], [PolicyOperation.POLICY_EDIT], [PolicyOperation.QUERY_COUNT, PolicyOperation.DELETE]]
+)
+def test_a_request_is_for_operations_on_data(operations: list[PolicyOperation]) -> None:
     with pytest.raises(ParameterError, match="query.count"):
         requests.submit("r", policy=POLICY, requester="u", at=T0, purpose="teaching", operations=operations)
 
 
 def test_a_request_needs_a_purpose() -> None:
     with pytest.raises(ParameterError, match="joined by dots"):
-        requests.submit("r", policy=POLICY, requester="u", at=T0, purpose="", operations=[Operation.QUERY_COUNT])
+        requests.submit("r", policy=POLICY, requester="u", at=T0, purpose="", operations=[PolicyOperation.QUERY_COUNT])

@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from cloister import open_table
 from cloister.errors import PolicyError
-from cloister.hub.domain.row_predicates import RowPredicate, bind_all
+from cloister.hub.domain._row_predicates import RowPredicate, bind_all
 
 BRANCHES = open_table(pa.table({"branch": ["north", "south"], "ward": [1, 2], "year": [2019, 2021]}))
 

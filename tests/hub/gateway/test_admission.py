@@ -19,16 +19,16 @@ from sqlalchemy import update
 from cloister.errors import HubUnavailableError
 from cloister.hub.app import create_app
 from cloister.hub.domain import actions
-from cloister.hub.domain.roles import Role
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.gateway import GuardedRouter, admission
+from cloister.hub.gateway._lanes import Lane, TokenBuckets
 from cloister.hub.gateway.admission import LANES, RequestAdmission
-from cloister.hub.gateway.cookies import BROWSER_COOKIE, COOKIE
-from cloister.hub.gateway.lanes import Lane, TokenBuckets
+from cloister.hub.gateway.identity import BROWSER_COOKIE, COOKIE
 from cloister.hub.hub import Hub
-from cloister.hub.services.accounts import lockout, passwords
-from cloister.hub.services.accounts.tokens import make_token
-from cloister.hub.services.sessions import open_login, subject_of
 from cloister.hub.store.models import KnownBrowser, User, now
+from cloister.hub.use_cases.accounts import passwords, sign_in as accounts_sign_in
+from cloister.hub.use_cases.accounts.own_account import make_token
+from cloister.hub.use_cases.sessions import open_login, subject_of
 from tests.hub.conftest import add_user
 
 SIGN_IN = "/api/v1/session"
@@ -140,7 +140,7 @@ async def fill(app: FastAPI, hashing: Hashing, count: int, **options: Any) -> li
     return asked
 
 
-def cookie_of(hub: Hub, name: str, *roles: Role) -> dict[str, str]:
+def cookie_of(hub: Hub, name: str, *roles: AccountRole) -> dict[str, str]:
     user_id = add_user(hub, name, *roles)
     with hub.store.writing() as session:
         cookie, _ = open_login(session, session.get_one(User, user_id), hours=1)
@@ -156,7 +156,7 @@ def token_of(hub: Hub, user_id: str) -> dict[str, str]:
 def browser_of(hub: Hub, user_id: str) -> dict[str, str]:
     """Return the cookie of a browser in which somebody has signed in before."""
     with hub.store.writing() as session:
-        return {"cookie": f"{BROWSER_COOKIE}={lockout.remember_browser(session, user_id, None)}"}
+        return {"cookie": f"{BROWSER_COOKIE}={accounts_sign_in.remember_browser(session, user_id, None)}"}
 
 
 def test_while_a_password_is_hashed_the_next_but_some_is_refused_at_once_and_everything_else_answers(
@@ -164,7 +164,7 @@ def test_while_a_password_is_hashed_the_next_but_some_is_refused_at_once_and_eve
 ) -> None:
     async def walk() -> None:
         app = create_app(hub)
-        person = cookie_of(hub, "olga", Role.DATA_OWNER)
+        person = cookie_of(hub, "olga", AccountRole.DATA_OWNER)
         asked = await fill(app, hashing, 17)
         refused = Answer(app, "POST", SIGN_IN, address="10.0.2.1", **sign_in("late"))
         assert await refused.status() == 503
@@ -390,7 +390,7 @@ def test_an_upload_whose_answer_is_not_read_holds_no_place(hub: Hub) -> None:
 def test_slow_uploads_with_new_tokens_hold_the_share_of_their_sender_and_no_place_of_the_unproven(hub: Hub) -> None:
     async def walk() -> None:
         app = create_app(hub)
-        dora = add_user(hub, "dora", Role.ALGORITHM_PROVIDER)
+        dora = add_user(hub, "dora", AccountRole.ALGORITHM_PROVIDER)
         slow = []
         for number in range(4):
             headers = token_of(hub, dora) | ZIP

@@ -9,12 +9,12 @@ from fastapi.testclient import TestClient
 
 from cloister.hub.app import create_app
 from cloister.hub.domain import actions
-from cloister.hub.domain.local_paths import local_path
-from cloister.hub.domain.roles import Role
+from cloister.hub.domain.roles import AccountRole
+from cloister.hub.domain.untrusted_input import local_path
 from cloister.hub.gateway import GuardedRouter
 from cloister.hub.hub import Hub
-from cloister.hub.services.sessions import open_login
 from cloister.hub.store.models import AuditEntry, Dataset, User
+from cloister.hub.use_cases.sessions import open_login
 from tests.hub.conftest import ClientFor, add_user
 
 SIGN_IN = {"name": "ada", "password": "some password or other"}
@@ -41,7 +41,7 @@ def test_nobody_is_signed_in_from_another_site(client_for: ClientFor, headers: d
 def test_changes_from_another_site_are_refused_even_with_proof_or_token(
     client_for: ClientFor, headers: dict[str, str]
 ) -> None:
-    client = client_for("ada", Role.DATA_USER)
+    client = client_for("ada", AccountRole.DATA_USER)
     made = client.post("/api/v1/account/tokens", json={"name": "t", "scopes": ["*"]})
     assert made.status_code == 200
     assert client.delete("/api/v1/account/sign-ins", headers=headers).status_code == 403
@@ -108,7 +108,7 @@ def test_every_route_of_the_hub_names_an_action(hub: Hub) -> None:
 
 
 def test_what_a_route_gets_about_its_target_can_be_read_after_the_check(hub: Hub, client_for: ClientFor) -> None:
-    owner = client_for("olga", Role.DATA_OWNER)
+    owner = client_for("olga", AccountRole.DATA_OWNER)
     with hub.store.writing() as session:
         olga = session.query(User).one()
         session.add(Dataset(id="ds_1", name="d", organisation_id=str(olga.organisation_id), creator_id=olga.id))
@@ -123,7 +123,7 @@ def test_what_a_route_gets_about_its_target_can_be_read_after_the_check(hub: Hub
 
 
 def test_refusals_are_in_the_log_with_their_reason(hub: Hub, client_for: ClientFor) -> None:
-    client_for("ada", Role.DATA_USER).get("/api/v1/people")
+    client_for("ada", AccountRole.DATA_USER).get("/api/v1/people")
     with hub.store.reading() as session:
         entry = session.query(AuditEntry).one()
     assert (entry.action, entry.outcome) == ("accounts.list", "refused")
@@ -140,7 +140,7 @@ def secure(hub: Hub) -> Iterator[TestClient]:
 
 
 def test_cookies_are_secure_and_of_this_host_only_under_https(hub: Hub, secure: TestClient) -> None:
-    from cloister.hub.services.accounts.passwords import hash_password
+    from cloister.hub.use_cases.accounts.passwords import hash_password
 
     user_id = add_user(hub, "ada")
     with hub.store.writing() as session:

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from cloister.hub.gateway.lanes import Lane, Place, TokenBuckets
+from cloister.hub.gateway._lanes import Lane, LanePlace, TokenBuckets
 
 
-def joined(lane: Lane, key: str | None) -> Place:
+def joined(lane: Lane, key: str | None) -> LanePlace:
     place = lane.join(key)
-    assert isinstance(place, Place)
+    assert isinstance(place, LanePlace)
     return place
 
 

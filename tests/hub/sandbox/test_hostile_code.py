@@ -15,8 +15,8 @@ import pytest
 
 import cloister
 from cloister.errors import SandboxUnavailableError
-from cloister.hub.sandbox.blocks import Block
-from cloister.hub.sandbox.runner import Ending, Outcome, Runner, detect_isolation
+from cloister.hub.sandbox.runner import BlockEnding, BlockOutcome, Runner, detect_isolation
+from cloister.hub.sandbox.sample_and_aggregate import SandboxBlock
 from tests.support.foreign import HOSTILE, hostile
 
 LIBRARY = Path(os.__file__).parent
@@ -64,8 +64,8 @@ def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
         yield opened
 
 
-def attack(runner: Runner, name: str, *, rows: int = 3, **given: object) -> Outcome:
-    block = Block(
+def attack(runner: Runner, name: str, *, rows: int = 3, **given: object) -> BlockOutcome:
+    block = SandboxBlock(
         inputs={"column": np.arange(float(rows)).reshape(-1, 1)},
         parameters={"attack": name, "port": 9, "path": str(HOSTILE), "worker": os.getpid(), **given},
         bounds={"column": [(0.0, 1.0)]},
@@ -88,7 +88,7 @@ def test_honest_code_runs(runner: Runner) -> None:
 def test_an_attack_is_refused(runner: Runner, name: str) -> None:
     outcome = attack(runner, name)
     assert outcome.values is None
-    assert outcome.ending in (Ending.FAILED, Ending.KILLED)
+    assert outcome.ending in (BlockEnding.FAILED, BlockEnding.KILLED)
     assert works(runner)
 
 
@@ -139,7 +139,7 @@ def test_a_block_remembers_nothing_of_the_one_before(runner: Runner) -> None:
 
 def test_printing_goes_nowhere(runner: Runner, capfd: pytest.CaptureFixture[str]) -> None:
     outcome = attack(runner, "print_much")
-    assert outcome.ending is not Ending.LATE
+    assert outcome.ending is not BlockEnding.LATE
     assert capfd.readouterr() == ("", "")
 
 
@@ -147,7 +147,7 @@ def test_printing_goes_nowhere(runner: Runner, capfd: pytest.CaptureFixture[str]
 @pytest.mark.parametrize("name", ["burn_forever", "ignore_signals"])
 def test_processor_time_ends(runner: Runner, name: str) -> None:
     outcome = attack(runner, name)
-    assert (outcome.values, outcome.ending) == (None, Ending.KILLED)
+    assert (outcome.values, outcome.ending) == (None, BlockEnding.KILLED)
     assert works(runner)
 
 
@@ -155,7 +155,7 @@ def test_wall_time_ends() -> None:
     with Runner(hostile(wall=0.5)) as hurried:
         for name in ("sleep_forever", "sleep_forever"):
             outcome = attack(hurried, name)
-            assert (outcome.values, outcome.ending) == (None, Ending.LATE)
+            assert (outcome.values, outcome.ending) == (None, BlockEnding.LATE)
 
 
 @pytest.mark.parametrize("name", ["overflow_the_stack", "crash", "write_early_and_leave", "exit_quietly"])
@@ -224,10 +224,10 @@ def test_everything_ends_with_the_worker(tmp_path: Path) -> None:
         "import sys, os, numpy as np\n"
         "from cloister.hub.sandbox.runner import Runner\n"
         "from cloister.hub.sandbox.folders import read_folder\n"
-        "from cloister.hub.sandbox.blocks import Block\n"
+        "from cloister.hub.sandbox.sample_and_aggregate import SandboxBlock\n"
         "with Runner(read_folder(sys.argv[1])) as runner:\n"
         "    print(runner._process.pid, flush=True)\n"
-        "    runner.run(Block(inputs={'column': np.zeros((1, 1))}, parameters={'attack': 'sleep_forever'},\n"
+        "    runner.run(SandboxBlock(inputs={'column': np.zeros((1, 1))}, parameters={'attack': 'sleep_forever'},\n"
         "        bounds={}, outputs=(('answer', (2,)),), entrypoint='attacks:run'))\n"
     )
     worker = subprocess.Popen(

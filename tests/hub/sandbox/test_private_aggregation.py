@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from cloister import attacks
 from cloister.accounting.events import DiscreteLaplaceEvent, PureEvent
+from cloister.attacks.auditing.exact_check import check_exactly
 from cloister.core import exact
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.errors import ParameterError
-from cloister.hub.domain.algorithms import Clip, Layout, PrivacyContract
-from cloister.hub.sandbox.aggregation import Mean, Median, aggregation, scores
+from cloister.hub.domain.algorithms import Clip, OutputLayout, PrivacyContract
+from cloister.hub.sandbox.sample_and_aggregate import BlockMean, BlockMedian, choose_aggregation, scores
 from cloister.mechanisms import DiscreteLaplace, Gaussian
-from cloister.testing.exact_check import check_exactly
 from cloister.testing.neighbors import all_neighbors
 
 ANYTHING = st.floats(allow_nan=True, allow_infinity=True)
@@ -38,8 +38,8 @@ def ball(norm: str, size: int, *, steps: int = 2**20) -> Clip:
     return replace(box(size, low=-2.0, high=2.0, steps=steps), norm=norm)
 
 
-def _mean(layout: Layout, *, blocks: int, epsilon: object) -> Mean:
-    found = aggregation(
+def _mean(layout: OutputLayout, *, blocks: int, epsilon: object) -> BlockMean:
+    found = choose_aggregation(
         PrivacyContract(),
         layout,
         blocks=blocks,
@@ -48,7 +48,7 @@ def _mean(layout: Layout, *, blocks: int, epsilon: object) -> Mean:
         adjacency=Adjacency.ADD_REMOVE,
         unit="row",
     )
-    assert isinstance(found, Mean)
+    assert isinstance(found, BlockMean)
     return found
 
 
@@ -83,12 +83,12 @@ def test_the_stated_distances_are_reached(norm: str, size: int) -> None:
 
 @pytest.mark.parametrize("values", [None, np.array([np.nan, np.inf]), np.zeros(3), np.zeros((2, 1))])
 def test_nothing_late_undefined_or_misshapen_counts_as_the_default(values: NDArray[np.float64] | None) -> None:
-    layout = Layout(clips=(box(2, low=0.0, high=10.0, steps=100),))
+    layout = OutputLayout(clips=(box(2, low=0.0, high=10.0, steps=100),))
     assert layout.to_steps(values).tolist() == [50, 50]
 
 
 def test_honest_numbers_come_back() -> None:
-    layout = Layout(clips=(box(2), ball("l1", 3), ball("l2", 2)))
+    layout = OutputLayout(clips=(box(2), ball("l1", 3), ball("l2", 2)))
     values = np.array([-3.0, 1.25, 0.5, -0.25, 0.125, 1.0, -1.0])
     back = layout.from_steps(layout.to_steps(values) * 4, 4)
     np.testing.assert_allclose(np.concatenate([part.ravel() for part in back.values()][-1:]), values[-2:], atol=1e-5)
@@ -151,7 +151,7 @@ def _law(foreign: Callable[[Iterable[int]], int], mechanism: DiscreteLaplace) ->
 @pytest.mark.parametrize("foreign", FOREIGN)
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_a_run_is_exactly_as_private_as_it_says(foreign: Callable[[Iterable[int]], int], adjacency: str) -> None:
-    mechanism = _mean(Layout(clips=(box(1, steps=STEPS),)), blocks=BLOCKS, epsilon=EPSILON).mechanism
+    mechanism = _mean(OutputLayout(clips=(box(1, steps=STEPS),)), blocks=BLOCKS, epsilon=EPSILON).mechanism
     assert isinstance(mechanism, DiscreteLaplace)
     pairs = list(all_neighbors([0, 1, 2], max_rows=3, ordered=True, adjacency=Adjacency(adjacency)))
     assert pairs
@@ -178,13 +178,13 @@ def test_the_median_has_the_best_score() -> None:
 # By audit, through the same code that a real run uses -----------------------------------------------------
 
 
-def _steps(layout: Layout, outputs: list[float | None]) -> NDArray[np.int64]:
+def _steps(layout: OutputLayout, outputs: list[float | None]) -> NDArray[np.int64]:
     arrays = [None if output is None else np.array([output]) for output in outputs]
     return np.array([layout.to_steps(array) for array in arrays])
 
 
-def _noisy_sums(found: Mean, outputs: list[float | None], size: int) -> NDArray[np.float64]:
-    """Return many releases at once: the same noise as `Mean.release` adds, before the public scaling."""
+def _noisy_sums(found: BlockMean, outputs: list[float | None], size: int) -> NDArray[np.float64]:
+    """Return many releases at once: the same noise as `BlockMean.release` adds, before the public scaling."""
     total = int(_steps(found.layout, outputs).sum())
     return np.asarray(found.mechanism.release(np.full(size, total)).value, dtype=np.float64)
 
@@ -192,7 +192,7 @@ def _noisy_sums(found: Mean, outputs: list[float | None], size: int) -> NDArray[
 @pytest.mark.statistical
 def test_an_algorithm_that_names_the_target_is_not_refuted_by_an_audit() -> None:
     blocks = 5
-    found = _mean(Layout(clips=(box(1),)), blocks=blocks, epsilon=1)
+    found = _mean(OutputLayout(clips=(box(1),)), blocks=blocks, epsilon=1)
     with_target: list[float | None] = [1e9, -1e9, -1e9, None, float("nan")]
     without: list[float | None] = [-1e9, *with_target[1:]]
 
@@ -211,9 +211,10 @@ def test_an_algorithm_that_names_the_target_is_not_refuted_by_an_audit() -> None
 
 @pytest.mark.slow
 @pytest.mark.statistical
+@pytest.mark.audit
 def test_a_median_is_not_refuted_by_an_audit() -> None:
-    found = Median(
-        layout=Layout(clips=(box(1),)), blocks=5, epsilon=Fraction(2), adjacency=Adjacency.ADD_REMOVE, unit="row"
+    found = BlockMedian(
+        layout=OutputLayout(clips=(box(1),)), blocks=5, epsilon=Fraction(2), adjacency=Adjacency.ADD_REMOVE, unit="row"
     )
     pair = ([-3.0, -3.0, -3.0, -3.0, -3.0], [-3.0, -3.0, -3.0, -3.0, 5.0])
 
@@ -229,7 +230,7 @@ def test_a_median_is_not_refuted_by_an_audit() -> None:
 
 
 def test_the_promise_is_that_of_the_mechanism() -> None:
-    layout = Layout(clips=(box(3), ball("l1", 4)))
+    layout = OutputLayout(clips=(box(3), ball("l1", 4)))
     found = _mean(layout, blocks=10, epsilon="1/2")
     assert found.guarantee == PureDP(epsilon=Fraction(1, 2))
     assert isinstance(found.event, DiscreteLaplaceEvent)
@@ -238,8 +239,8 @@ def test_the_promise_is_that_of_the_mechanism() -> None:
 
 
 def test_gaussian_noise_is_for_the_distance_in_l2() -> None:
-    layout = Layout(clips=(box(4),))
-    found = aggregation(
+    layout = OutputLayout(clips=(box(4),))
+    found = choose_aggregation(
         PrivacyContract(noise="gaussian"),
         layout,
         blocks=10,
@@ -248,7 +249,7 @@ def test_gaussian_noise_is_for_the_distance_in_l2() -> None:
         adjacency=Adjacency.USER,
         unit="patient",
     )
-    assert isinstance(found, Mean)
+    assert isinstance(found, BlockMean)
     assert isinstance(found.mechanism, Gaussian)
     assert found.mechanism.sensitivity == pytest.approx(2 * 2**20, rel=1e-12)
     assert found.mechanism.sensitivity >= 2 * 2**20
@@ -257,9 +258,9 @@ def test_gaussian_noise_is_for_the_distance_in_l2() -> None:
 
 
 def test_a_median_is_pure() -> None:
-    found = aggregation(
+    found = choose_aggregation(
         PrivacyContract(aggregation="median"),
-        Layout(clips=(box(2),)),
+        OutputLayout(clips=(box(2),)),
         blocks=41,
         epsilon=Fraction(50),
         delta=Fraction(0),
@@ -274,4 +275,4 @@ def test_a_median_is_pure() -> None:
 
 def test_more_or_fewer_rows_than_blocks_are_refused() -> None:
     with pytest.raises(ParameterError, match="blocks by coordinates"):
-        _mean(Layout(clips=(box(1),)), blocks=3, epsilon=1).release(np.zeros((4, 1), dtype=np.int64))
+        _mean(OutputLayout(clips=(box(1),)), blocks=3, epsilon=1).release(np.zeros((4, 1), dtype=np.int64))

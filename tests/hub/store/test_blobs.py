@@ -144,7 +144,7 @@ def test_another_master_key_opens_nothing(store: BlobStore, tmp_path: Path) -> N
 def test_rotation_leaves_the_files_alone(store: BlobStore, tmp_path: Path) -> None:
     blob = put(store)
     raw = store.path(blob.id).read_bytes()
-    rotated = store.master_key.rotated()
+    rotated = store.master_key.rotate()
     newer = BlobStore(tmp_path / "blobs", rotated)
     assert read(newer, blob) == CONTENT
     renewed = newer.rewrap(blob)

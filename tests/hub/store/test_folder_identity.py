@@ -10,7 +10,7 @@ import pytest
 from cloister.errors import ConflictError
 from cloister.hub.hub import open_hub
 from cloister.hub.settings import Settings
-from cloister.hub.store.folder_identity import IDENTITY_FILE, bind_folder, recorded_identity, write_identity
+from cloister.hub.store.folder_identity import IDENTITY_FILE, bind_folder, find_recorded_identity, write_identity
 
 
 @pytest.fixture
@@ -61,6 +61,8 @@ def test_of_two_first_starts_one_decides(settings: Settings, tmp_path: Path) -> 
     hub = open_hub(settings)
     try:
         bind_folder(hub.store, settings.folder)
-        assert write_identity(settings.folder, "late") == recorded_identity(hub.store), "an identity is never replaced"
+        assert write_identity(settings.folder, "late") == find_recorded_identity(hub.store), (
+            "an identity is never replaced"
+        )
     finally:
         hub.close()

@@ -21,14 +21,14 @@ from cloister.core.random import SeededRandomSource
 from cloister.crypto.keys import MasterKey
 from cloister.data.columns import Column
 from cloister.data.measures import Sum
-from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
+from cloister.data.values import StorageType
 from cloister.errors import CloisterError, DataError, DataWarning, DecryptionError, ParameterError, SourceNotFoundError
+from cloister.hub.store._upload_checks import UploadLimits, plain_text
 from cloister.hub.store.blobs import Blob, BlobStore
-from cloister.hub.store.sealed_tables import Limits, empty_table, ingest, layout_of, open_sealed_table
-from cloister.hub.store.upload_checks import plain_text
+from cloister.hub.store.sealed_tables import empty_table, ingest, layout_of, open_sealed_table
 
 SECRET = "SECRETCELL"
 Format = Literal["csv", "parquet"]
@@ -229,7 +229,7 @@ def test_a_query_that_would_spill_fails_instead(apart: Path) -> None:
     store = BlobStore(apart / "blobs", MasterKey.generate())
     rows = pa.table({"name": [f"{SECRET}{number}" * 10 for number in range(300_000)]})
     blob = ingest(store, put(store, packed(rows)), format="parquet")
-    table = open_sealed_table(store, blob, limits=Limits(memory="24MiB"))
+    table = open_sealed_table(store, blob, limits=UploadLimits(memory="24MiB"))
     with pytest.raises(DataError, match="have the limit raised"):
         table.frequencies(["name"])
     assert list((apart / "working").iterdir()) == list((apart / "temporary").iterdir()) == []
@@ -349,7 +349,7 @@ def test_a_deleted_table_answers_no_more_questions(store: BlobStore) -> None:
 
 
 def test_a_disk_that_is_full_leaves_no_table(store: BlobStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cloister.crypto import drafts
+    from cloister.core import atomic_files
     from cloister.errors import CryptoError
 
     upload = put(store, packed(wide()))
@@ -362,7 +362,7 @@ def test_a_disk_that_is_full_leaves_no_table(store: BlobStore, monkeypatch: pyte
     def write(descriptor: int, content: bytes) -> int:
         return refuse() if next(calls) > 1 else real(descriptor, content)
 
-    monkeypatch.setattr(drafts.os, "write", write)
+    monkeypatch.setattr(atomic_files.os, "write", write)
     with pytest.raises(CryptoError, match="make room"):
         ingest(store, upload, format="parquet")
     assert [path.name for path in files(store)] == [upload.id]
@@ -461,7 +461,7 @@ def test_parquet_without_columns_is_refused(store: BlobStore) -> None:
 
 # Bombs ---------------------------------------------------------------------------------------------------------------
 
-SMALL = Limits(rows=1000, decoded_bytes=2**20, cell_bytes=1000)
+SMALL = UploadLimits(rows=1000, decoded_bytes=2**20, cell_bytes=1000)
 
 
 def test_texts_that_unfold_are_stopped(store: BlobStore) -> None:
@@ -476,7 +476,9 @@ def test_gzip_comes_out_whole_whatever_its_length(store: BlobStore, size: int) -
     text = b"a,b\n" + b"1,2\n" * (size // 4)
     for level in (1, 9):
         packed_text = io.BytesIO(gzip.compress(text, level))
-        assert b"".join(plain_text(packed_text, Path("upload.csv"), "utf-8", Limits(), packed_bytes=2**20)) == text
+        assert (
+            b"".join(plain_text(packed_text, Path("upload.csv"), "utf-8", UploadLimits(), packed_bytes=2**20)) == text
+        )
 
 
 def test_gzip_in_many_members_is_one_text(store: BlobStore) -> None:
@@ -493,7 +495,7 @@ def test_too_many_rows_are_stopped(store: BlobStore) -> None:
     bomb = packed(pa.table({"a": pa.array([1]).take(pa.array([0] * 5_000_000))}))
     assert len(bomb) < 2**18
     assert "1,000 rows" in refused(store, bomb, "parquet", limits=SMALL).problem
-    assert "1,000,000 rows" in refused(store, bomb, "parquet", limits=Limits(rows=10**6)).problem
+    assert "1,000,000 rows" in refused(store, bomb, "parquet", limits=UploadLimits(rows=10**6)).problem
 
 
 def test_a_long_text_that_is_repeated_by_reference_is_stopped_before_it_is_copied(store: BlobStore) -> None:
@@ -501,14 +503,14 @@ def test_a_long_text_that_is_repeated_by_reference_is_stopped_before_it_is_copie
     bomb = packed(pa.table({"a": long}))
     assert len(bomb) < 2**20
     assert "larger when it is unpacked" in refused(store, bomb, "parquet").problem
-    roomy = Limits(decoded_bytes=2**50, cell_bytes=10**5)
+    roomy = UploadLimits(decoded_bytes=2**50, cell_bytes=10**5)
     assert "A cell of the upload" in refused(store, bomb, "parquet", limits=roomy).problem
 
 
 def test_numbers_that_unfold_are_stopped(store: BlobStore) -> None:
     zeros = pa.array([0]).take(pa.array([0] * 100_000))
     bomb = packed(pa.table({f"c{number}": zeros for number in range(20)}))
-    limits = Limits(decoded_bytes=10 * 2**20)
+    limits = UploadLimits(decoded_bytes=10 * 2**20)
     assert "larger when it is unpacked" in refused(store, bomb, "parquet", limits=limits).problem
 
 
@@ -527,7 +529,7 @@ def failure_of(opening: Callable[[], Table]) -> CloisterError | None:
 
 
 def survives(store: BlobStore, content: bytes, kind: Format) -> None:
-    limits = Limits(rows=10_000, decoded_bytes=2**24, memory="256MiB")
+    limits = UploadLimits(rows=10_000, decoded_bytes=2**24, memory="256MiB")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         error = failure_of(

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from cloister.hub.domain.members import Member
-from cloister.hub.domain.policy import Limits, Policy
-from cloister.hub.domain.policy_templates import RESEARCHERS, research_by_request
-from cloister.hub.domain.roles import Role
+from cloister.hub import queue
+from cloister.hub.domain.policy import BudgetLimits, Member, Policy
+from cloister.hub.domain.policy_edits import RESEARCHERS, research_by_request
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.hub import Hub
-from cloister.hub.jobs import queue
-from cloister.hub.services.running.performing import perform
+from cloister.hub.use_cases.jobs.work import perform
 from tests.hub.conftest import add_user
 from tests.hub.live import login_cookies, serving
 from tests.support.hub_datasets import ready_dataset, set_policy, subject
@@ -71,8 +70,8 @@ class Town:
         """Let the user query a dataset, with nothing but its own budget as a limit."""
         policy = research_by_request(dataset, hidden=["patient"])
         role = policy.role(RESEARCHERS)
-        unlimited = replace(role, rules=tuple(replace(rule, limits=Limits()) for rule in role.rules))
-        policy = policy.changed(roles=(unlimited,)).with_member(RESEARCHERS, Member(user_id=self.people["uma"]))
+        unlimited = replace(role, rules=tuple(replace(rule, limits=BudgetLimits()) for rule in role.rules))
+        policy = policy.next_version(roles=(unlimited,)).with_member(RESEARCHERS, Member(user_id=self.people["uma"]))
         set_policy(self.hub, dataset, change(policy))
 
 
@@ -85,8 +84,8 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     with ExitStack() as stack:
         hub, address = stack.enter_context(serving(tmp_path_factory.mktemp("town"), answer_seconds=0.0, demo=True))
         people = {
-            "olga": add_user(hub, "olga", Role.DATA_OWNER),
-            "uma": add_user(hub, "uma", Role.DATA_USER, of="university"),
-            "petra": add_user(hub, "petra", Role.ALGORITHM_PROVIDER, of="methods"),
+            "olga": add_user(hub, "olga", AccountRole.DATA_OWNER),
+            "uma": add_user(hub, "uma", AccountRole.DATA_USER, of="university"),
+            "petra": add_user(hub, "petra", AccountRole.ALGORITHM_PROVIDER, of="methods"),
         }
         yield Town(hub, address, stack.enter_context(chromium()), people)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from cloister.hub.sandbox import running as sandbox_running
-from cloister.hub.sandbox.slots import Slots
-from tests.hub.algorithms.conftest import k_means_version, policy
+from cloister.hub.sandbox import execution as sandbox_running
+from cloister.hub.sandbox.run_plan import Slots
 from tests.hub.stories.conftest import Town
+from tests.hub.use_cases.algorithms.conftest import k_means_version, policy
 from tests.support.hub_datasets import set_policy
 from tests.support.playwright import shot
 

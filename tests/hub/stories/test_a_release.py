@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from cloister.crypto.certificates import check_certificate
 from cloister.hub.store.models import DatasetVersion
-from tests.hub.offered.helpers import allow
+from tests.hub.services.helpers import allow
 from tests.hub.stories.conftest import Town
 from tests.support.playwright import shot
 

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import expect
 
 from cloister.crypto.certificates import check_certificate
-from cloister.hub.domain.policy import Operation
-from tests.hub.offered.helpers import API, allow
+from cloister.hub.domain.operations import PolicyOperation
+from tests.hub.services.helpers import API, allow
 from tests.hub.stories.conftest import Town
 from tests.support.playwright import shot
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.chromium, pytest.mark.slow]
 
 def test_from_the_price_to_rows_for_nothing(town: Town, tmp_path: Path) -> None:
     dataset = town.dataset("synthesized")
-    allow(town.hub, dataset, town.people["uma"], hidden=("patient",), operations=(Operation.SYNTH_GENERATE,))
+    allow(town.hub, dataset, town.people["uma"], hidden=("patient",), operations=(PolicyOperation.SYNTH_GENERATE,))
     with town.page("uma") as page:
         page.goto(f"/datasets/{dataset}/services/synth.generate")
         page.get_by_label("Method").select_option("spanning_tree")

@@ -17,23 +17,22 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pyarrow.parquet as pq
 import pytest
 
 from cloister.crypto.keys import DataKey, MasterKey
-from cloister.crypto.sealed_files import SealedReader
-from cloister.crypto.sealing import unseal
+from cloister.crypto.sealed_data import SealedReader, unseal
 from cloister.errors import CloisterError, DecryptionError
-from cloister.hub.copies import backup
-from cloister.hub.domain.roles import Role
+from cloister.hub.backups import backup
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.gateway.identity import CSRF_COOKIE, CSRF_HEADER
 from cloister.hub.hub import Hub
 from cloister.local.survey import Survey
 from tests.hub.conftest import add_user
 from tests.hub.live import login_cookies, serving
-from tests.hub.offered.helpers import API, PURPOSE, allow, work
-from tests.hub.surveys.conftest import DOCUMENT, slug_of
+from tests.hub.services.helpers import API, PURPOSE, allow, work
+from tests.hub.use_cases.surveys.conftest import DOCUMENT, slug_of
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +63,7 @@ class Person:
     def __init__(self, hub: Hub, address: str, user_id: str) -> None:
         cookies = {one["name"]: one["value"] for one in login_cookies(hub, user_id, address)}
         headers = {CSRF_HEADER: cookies[CSRF_COOKIE]}
-        self._client = httpx.Client(base_url=f"{address}{API}", cookies=cookies, headers=headers, timeout=120)
+        self._client = httpx2.Client(base_url=f"{address}{API}", cookies=cookies, headers=headers, timeout=120)
 
     def ask(self, method: str, path: str, **given: Any) -> Any:
         answer = self._client.request(method, path, **given)
@@ -111,7 +110,10 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], b
     """The files of a hub while it runs, as somebody with its disk and its backups copies them, and its key."""
     place = tmp_path_factory.mktemp("machine")
     with serving(place / "hub", answer_seconds=0.0) as (hub, address):
-        users = add_user(hub, "olga", Role.DATA_OWNER), add_user(hub, "uma", Role.DATA_USER, of="university")
+        users = (
+            add_user(hub, "olga", AccountRole.DATA_OWNER),
+            add_user(hub, "uma", AccountRole.DATA_USER, of="university"),
+        )
         owner, user = (Person(hub, address, who) for who in users)
         try:
             use_everything(hub, owner, user, users[1])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from cloister.hub.web import shell
@@ -32,7 +32,7 @@ class Shown:
     path: str
     text: str
     policy: str
-    twin: httpx.Response
+    twin: httpx2.Response
 
 
 Seen = dict[tuple[str, str], Shown]

@@ -22,10 +22,11 @@ from cloister.errors import (
     UnsafeMechanismError,
 )
 from cloister.learn import PrivateKMeans
-from cloister.learn.clustering.rounds import SPLITS, Round, nearest_centers, plan_round
-from cloister.learn.encoding import Categorical, Encoding, Numeric
-from cloister.learn.grid import grid_of
-from cloister.mechanisms.allowance import Allowance
+from cloister.learn._encoding import Encoding
+from cloister.learn._features import Categorical, Numeric
+from cloister.learn._row_grid import grid_of
+from cloister.learn.clustering.kmeans import SPLITS, LloydRound, nearest_centers, plan_round
+from cloister.mechanisms.allowance import NoiseAllowance
 from cloister.testing import check_golden, distributions, load_goldens
 from cloister.testing.statistics import check_independent, check_scale
 from tests.learn import audits, data
@@ -45,8 +46,8 @@ def numbers(width: int, reach: float = 1.0) -> Encoding:
     return Encoding(tuple(Numeric(f"x{place}", -reach, reach) for place in range(width)))
 
 
-def round_of(encoding: Encoding, split: str, *, epsilon: Any = 1, delta: Any = 0, scale: str = "given") -> Round:
-    allowance = Allowance(total_epsilon=epsilon, total_delta=delta)
+def round_of(encoding: Encoding, split: str, *, epsilon: Any = 1, delta: Any = 0, scale: str = "given") -> LloydRound:
+    allowance = NoiseAllowance(total_epsilon=epsilon, total_delta=delta)
     return plan_round(grid_of(encoding, scale=scale), allowance, split=split, share=Fraction(1))
 
 
@@ -54,7 +55,7 @@ def round_of(encoding: Encoding, split: str, *, epsilon: Any = 1, delta: Any = 0
 
 
 def _scales(*, split: str, width: int, rounds: int, epsilon: float, reach: float) -> list[float]:
-    allowance = Allowance(total_epsilon=epsilon)
+    allowance = NoiseAllowance(total_epsilon=epsilon)
     grid = grid_of(numbers(width, reach), scale="given")
     planned = plan_round(grid, allowance, split=split, share=Fraction(1, rounds))
     size, total = planned.parts[0][1], planned.parts[-1][1]
@@ -85,7 +86,7 @@ def test_ml_10_empty_clusters_survive(init: str, delta: float) -> None:
 # Sensitivity ---------------------------------------------------------------------------------------------------------
 
 
-def _exactly(planned: Round, steps: Any, centers: Any) -> Any:
+def _exactly(planned: LloydRound, steps: Any, centers: Any) -> Any:
     """What a round releases before noise, one row at a time: the slow and obvious version."""
     found = np.zeros((len(centers), steps.shape[1] + 1), dtype=object)
     for row in steps:
@@ -125,7 +126,7 @@ def test_a_row_moves_a_gaussian_round_by_its_norm() -> None:
     moved = int((corner**2).sum()) + planned.constant**2
     assert moved == planned.grid.row_bounds.squares + planned.constant**2
     noise = planned.parts[0][1]
-    multiplier = Allowance(total_epsilon=1, total_delta=1e-6).squared_multiplier
+    multiplier = NoiseAllowance(total_epsilon=1, total_delta=1e-6).squared_multiplier
     assert moved * multiplier <= noise.squared_sigma <= moved * multiplier + 5  # type: ignore[union-attr]
 
 
@@ -148,7 +149,7 @@ def test_ties_go_to_the_first_center() -> None:
 # Noise ---------------------------------------------------------------------------------------------------------------
 
 
-def _noise(planned: Round, size: int) -> Any:
+def _noise(planned: LloydRound, size: int) -> Any:
     width = len(planned.grid.origins)
     return (
         planned.parts[-1][1]
@@ -227,7 +228,7 @@ def test_centers_stay_where_means_can_lie() -> None:
 
 
 def test_too_few_rows_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Round, "enough", lambda self, sizes: np.zeros(len(sizes), dtype=bool))
+    monkeypatch.setattr(LloydRound, "enough", lambda self, sizes: np.zeros(len(sizes), dtype=bool))
     with pytest.warns(PrivacyParameterWarning, match="too few rows"):
         model().fit(BLOBS)
 
@@ -256,7 +257,7 @@ def test_steps_add_up_to_epsilon(split: str, init: str) -> None:
 
 def test_gaussian_steps_add_up() -> None:
     found = model(epsilon=1, delta=1e-6, max_iter=5).fit(BLOBS)
-    whole = Allowance(total_epsilon=1, total_delta=1e-6).squared_multiplier
+    whole = NoiseAllowance(total_epsilon=1, total_delta=1e-6).squared_multiplier
     assert sum(1 / step.event.squared_multiplier for step in found.steps_) == 1 / whole
 
 

@@ -24,9 +24,9 @@ from cloister.errors import (
     SeededRandomnessWarning,
 )
 from cloister.learn.base import estimators
-from cloister.learn.compressive.base import projections
-from cloister.learn.compressive.reconstruction import reconstruction_error
-from cloister.learn.compressive.scatter import between_scatter, total_scatter, within_scatter
+from cloister.learn.compressive._attackers import reconstruction_error
+from cloister.learn.compressive._base import projections
+from cloister.learn.compressive._scatter_ratios import between_scatter, total_scatter, within_scatter
 from tests.learn.compressive import worked
 
 ALL = [
@@ -244,7 +244,7 @@ def test_rho_prime_orders_the_noise_by_its_variance(rho_prime: float, *, larger:
     ids=lambda model: type(model).__name__,
 )
 def test_with_more_features_than_rows_the_solution_is_that_of_the_whole_problem(model: Any) -> None:
-    from cloister.learn.compressive.eigen import generalized_eigen
+    from cloister.learn.compressive._scatter_ratios import solve_eigenproblem
 
     rows, codes, hidden = worked.normal(12, 30), np.arange(12) % 3, np.arange(12) // 3 % 2
     found = model.fit(rows, codes, privacy=hidden)
@@ -255,7 +255,7 @@ def test_with_more_features_than_rows_the_solution_is_that_of_the_whole_problem(
         "LinearDiscriminants": (between, within_scatter(rows, codes) + 2 * unit),
         "MultiDiscriminantRatio": (between, between_scatter(rows, hidden) + 2 * unit),
     }
-    values, vectors = generalized_eigen(*pairs[type(model).__name__], count=len(found.eigenvalues_))
+    values, vectors = solve_eigenproblem(*pairs[type(model).__name__], count=len(found.eigenvalues_))
     assert found.rank_ == 11
     assert found.eigenvalues_ == pytest.approx(values, rel=1e-8)
     assert found.projection_ == pytest.approx(vectors / np.linalg.norm(vectors, axis=0), abs=1e-6)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cloister.errors import ParameterError
-from cloister.learn.encoding import Encoding, encoding_of
-from cloister.learn.linear.design import UNIT, Design
+from cloister.learn._encoding import Encoding, encoding_of
+from cloister.learn.linear._design import UNIT, LinearDesign
 
 
 @pytest.fixture
@@ -25,13 +25,13 @@ def rows_of(encoding: Encoding) -> np.ndarray[Any, Any]:
 
 
 def test_numbers_are_measured_from_the_middle_and_categories_from_nothing(mixed: Encoding) -> None:
-    design = Design.of(mixed, constant=UNIT)
+    design = LinearDesign.of(mixed, constant=UNIT)
     steps = design.rows(np.array([[30.0, 0, 1], [40.0, 1, 0], [15.0, 0, 0]]))
     assert steps.tolist() == [[0, 0, UNIT, UNIT], [UNIT, UNIT, 0, UNIT], [-UNIT, 0, 0, UNIT]]
 
 
 def test_without_an_intercept_zero_stays_zero(mixed: Encoding) -> None:
-    design = Design.of(mixed, constant=0, centered=False)
+    design = LinearDesign.of(mixed, constant=0, centered=False)
     assert design.width == 3
     assert design.rows(np.array([[20.0, 0, 1]])).tolist() == [[UNIT // 2, 0, UNIT]]
     coefficients, intercepts = design.in_units(np.array([[1.0], [2.0], [3.0]]))
@@ -42,7 +42,7 @@ def test_without_an_intercept_zero_stays_zero(mixed: Encoding) -> None:
 @pytest.mark.parametrize("constant", [0, UNIT // 2, UNIT])
 @pytest.mark.parametrize("norm", [None, Fraction(1, 2), 30])
 def test_no_row_is_longer_than_the_public_bounds(mixed: Encoding, constant: int, norm: Any) -> None:
-    design = Design.of(mixed, constant=constant, data_norm=norm)
+    design = LinearDesign.of(mixed, constant=constant, data_norm=norm)
     for steps in design.rows(rows_of(mixed)).astype(int).tolist():
         products = [a * b for place, a in enumerate(steps) for b in steps[place:]]
         assert sum(item * item for item in steps) <= design.squared_norm
@@ -52,7 +52,7 @@ def test_no_row_is_longer_than_the_public_bounds(mixed: Encoding, constant: int,
 
 
 def test_the_bounds_of_moments_are_reached_but_for_what_the_diagonal_saves(mixed: Encoding) -> None:
-    design = Design.of(mixed, constant=UNIT)
+    design = LinearDesign.of(mixed, constant=UNIT)
     steps = design.rows(np.array([[40.0, 1, 0]])).astype(int).tolist()[0]
     products = [a * b for place, a in enumerate(steps) for b in steps[place:]]
     assert sum(item * item for item in products) == design.squared_moment - 1
@@ -60,7 +60,7 @@ def test_the_bounds_of_moments_are_reached_but_for_what_the_diagonal_saves(mixed
 
 
 def test_moments_leave_out_what_is_zero_by_itself_and_come_back_as_a_matrix(mixed: Encoding) -> None:
-    design = Design.of(mixed, constant=UNIT)
+    design = LinearDesign.of(mixed, constant=UNIT)
     steps, weights = design.rows(rows_of(mixed)), np.arange(1, 19)
     matrix = design.symmetric(design.moments(steps, weights))
     assert design.free_pairs.sum() == 9
@@ -68,7 +68,7 @@ def test_moments_leave_out_what_is_zero_by_itself_and_come_back_as_a_matrix(mixe
 
 
 def test_one_row_moves_moments_by_its_own_products(mixed: Encoding) -> None:
-    design = Design.of(mixed, constant=UNIT)
+    design = LinearDesign.of(mixed, constant=UNIT)
     steps = design.rows(rows_of(mixed))
     without = design.moments(steps[1:], np.ones(17, dtype=np.int64))
     moved = design.moments(steps, np.ones(18, dtype=np.int64)) - without
@@ -76,7 +76,7 @@ def test_one_row_moves_moments_by_its_own_products(mixed: Encoding) -> None:
 
 
 def test_weights_come_back_in_the_units_of_the_features(mixed: Encoding) -> None:
-    design, rows = Design.of(mixed, constant=UNIT // 2), rows_of(mixed)[6:]
+    design, rows = LinearDesign.of(mixed, constant=UNIT // 2), rows_of(mixed)[6:]
     weights = np.array([[1.0], [2.0], [-3.0], [0.5]])
     coefficients, intercepts = design.in_units(weights)
     inside = np.clip(rows, *mixed.bounds)
@@ -84,7 +84,7 @@ def test_weights_come_back_in_the_units_of_the_features(mixed: Encoding) -> None
 
 
 def test_a_norm_scales_all_columns_alike_and_limits_the_constant(mixed: Encoding) -> None:
-    assert Design.of(mixed, constant=UNIT, data_norm=2).constant == UNIT // 2
-    assert Design.of(mixed, constant=UNIT, data_norm=0.1).constant == UNIT
+    assert LinearDesign.of(mixed, constant=UNIT, data_norm=2).constant == UNIT // 2
+    assert LinearDesign.of(mixed, constant=UNIT, data_norm=0.1).constant == UNIT
     with pytest.raises(ParameterError, match="data_norm"):
-        Design.of(mixed, constant=UNIT, data_norm=0)
+        LinearDesign.of(mixed, constant=UNIT, data_norm=0)

@@ -11,18 +11,17 @@ from numpy.typing import NDArray
 
 from cloister.accounting.events import GaussianEvent, SequenceEvent
 from cloister.core.random import random_source
-from cloister.learn.encoding import encoding_of
-from cloister.learn.linear.design import UNIT, Design
-from cloister.learn.linear.gradient import _Gradients, learn_by_gradients, plan_gradients, signal
-from cloister.learn.linear.residuals import squared_residual
-from cloister.learn.rows import Rows
-from cloister.mechanisms.allowance import Allowance
+from cloister.learn._encoding import encoding_of
+from cloister.learn._rows import WeightedRows
+from cloister.learn.linear._design import UNIT, LinearDesign
+from cloister.learn.linear._gradient import _Gradients, learn_by_gradients, plan_gradients, signal, squared_residual
+from cloister.mechanisms.allowance import NoiseAllowance
 
-ALLOWANCE = Allowance(total_epsilon=Fraction(1), total_delta=Fraction(1, 10**5))
+ALLOWANCE = NoiseAllowance(total_epsilon=Fraction(1), total_delta=Fraction(1, 10**5))
 
 
-def design(columns: int = 1, constant: int = UNIT // 2) -> Design:
-    return Design.of(encoding_of([f"x{place}" for place in range(columns)], bounds=(-1, 1)), constant=constant)
+def design(columns: int = 1, constant: int = UNIT // 2) -> LinearDesign:
+    return LinearDesign.of(encoding_of([f"x{place}" for place in range(columns)], bounds=(-1, 1)), constant=constant)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -45,14 +44,14 @@ def test_one_row_moves_a_gradient_by_no_more_than_the_noise_is_for(classes: int)
 
 def exactly(table: list[tuple[float, int]], weights: NDArray[Any], classes: int) -> NDArray[Any]:
     features = np.array([[x] for x, _ in table]).reshape(len(table), 1)
-    rows = Rows(features, np.array([y for _, y in table], dtype=np.int64), np.ones(len(table), dtype=np.int64))
+    rows = WeightedRows(features, np.array([y for _, y in table], dtype=np.int64), np.ones(len(table), dtype=np.int64))
     return _Gradients(design(), design().rows(features), rows, classes).exactly(weights)
 
 
 def test_weights_of_rows_are_the_rows_repeated() -> None:
     features, target = np.array([[0.2], [-0.7]]), np.array([1, 0])
-    once = Rows(features, target, np.array([3, 1]))
-    many = Rows(features[[0, 0, 0, 1]], target[[0, 0, 0, 1]], np.ones(4, dtype=np.int64))
+    once = WeightedRows(features, target, np.array([3, 1]))
+    many = WeightedRows(features[[0, 0, 0, 1]], target[[0, 0, 0, 1]], np.ones(4, dtype=np.int64))
     at = np.array([[0.4], [1.0]])
     results = [_Gradients(design(), design().rows(rows.features), rows, 2).exactly(at) for rows in (once, many)]
     assert (results[0] == results[1]).all()
@@ -94,9 +93,9 @@ def test_more_rows_or_epsilon_mean_more_gradients_within_limits() -> None:
 
 
 def test_with_hardly_any_noise_the_minimum_is_found() -> None:
-    loud = Allowance(total_epsilon=Fraction(10**4), total_delta=Fraction(1, 100))
+    loud = NoiseAllowance(total_epsilon=Fraction(10**4), total_delta=Fraction(1, 100))
     features = np.array([[-0.8], [-0.3], [0.1], [0.9]])
-    rows = Rows(features[[0, 1, 2, 3] * 2], np.array([0, 0, 1, 1, 0, 1, 0, 1]), np.full(8, 500, dtype=np.int64))
+    rows = WeightedRows(features[[0, 1, 2, 3] * 2], np.array([0, 0, 1, 1, 0, 1, 0, 1]), np.full(8, 500, dtype=np.int64))
     plan = plan_gradients(design(), loud, classes=2, rows=4000, most=None, penalty=1.0)
     weights = learn_by_gradients(design(), rows, plan, random_source(None), classes=2, intercept=True)
     steps = design().rows(rows.features) / UNIT

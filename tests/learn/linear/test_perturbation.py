@@ -11,9 +11,10 @@ from scipy.special import gammainc, ndtr
 
 from cloister.core.random import random_source
 from cloister.errors import ParameterError
-from cloister.learn.encoding import encoding_of
-from cloister.learn.linear.design import UNIT, Design
-from cloister.learn.linear.perturbation import (
+from cloister.learn._encoding import encoding_of
+from cloister.learn._rows import WeightedRows
+from cloister.learn.linear._design import UNIT, LinearDesign
+from cloister.learn.linear._perturbation import (
     epsilon_of_term,
     learn_perturbed,
     output_noise,
@@ -21,7 +22,6 @@ from cloister.learn.linear.perturbation import (
     plan_output,
     row_length,
 )
-from cloister.learn.rows import Rows
 from cloister.testing.distributions import Distribution, continuous, gaussian, laplace
 from cloister.testing.statistics import check_scale
 from tests.learn.linear.draws import Draws
@@ -30,8 +30,8 @@ DELTA = Fraction(1, 10**5)
 TOL = Fraction(1, 10**6)
 
 
-def design(columns: int) -> Design:
-    return Design.of(encoding_of([f"x{place}" for place in range(columns)], bounds=(-1, 1)), constant=UNIT)
+def design(columns: int) -> LinearDesign:
+    return LinearDesign.of(encoding_of([f"x{place}" for place in range(columns)], bounds=(-1, 1)), constant=UNIT)
 
 
 def objective(columns: int, epsilon: Any, delta: Fraction = Fraction(0), strength: Fraction | None = None) -> Any:
@@ -125,7 +125,7 @@ def test_one_row_moves_the_minimum_by_at_most_one_over_the_strength(strength: Fr
         found = [
             learn_perturbed(
                 design(1),
-                Rows(features[:size], target[:size], np.ones(size, dtype=np.int64)),
+                WeightedRows(features[:size], target[:size], np.ones(size, dtype=np.int64)),
                 plan,
                 random_source(None),
                 place=1,

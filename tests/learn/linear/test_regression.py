@@ -15,12 +15,12 @@ from sklearn.datasets import load_diabetes
 
 import cloister as cl
 from cloister.accounting.events import GaussianEvent
+from cloister.core.whole_rows import exact_product
 from cloister.errors import MissingBoundsError, ParameterError, PrivacyParameterWarning
 from cloister.learn import PrivateLinearRegression
-from cloister.learn.encoding import encoding_of
-from cloister.learn.linear.design import UNIT, Design
-from cloister.learn.rows import exact_product
-from cloister.mechanisms.allowance import Allowance
+from cloister.learn._encoding import encoding_of
+from cloister.learn.linear._design import UNIT, LinearDesign
+from cloister.mechanisms.allowance import NoiseAllowance
 from tests.learn.linear.draws import Draws
 
 Arrays = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
@@ -73,7 +73,7 @@ def test_regularization_shrinks() -> None:
 
 def test_one_row_moves_the_products_by_no_more_than_the_noise_is_for() -> None:
     """All rows at the ends and in between, with all targets; the moments are tested with the design."""
-    design = Design.of(encoding_of(["a", "b"], bounds=(-1, 1)), constant=UNIT)
+    design = LinearDesign.of(encoding_of(["a", "b"], bounds=(-1, 1)), constant=UNIT)
     largest = [0, 0]
     for a, b, y in product((-1.0, 0.3, 1.0), (-1.0, 1.0), (-UNIT, 17, UNIT)):
         moved = exact_product(design.rows(np.array([[a, b]])), np.array([[float(y)]]), np.array([1]), most=UNIT**2)
@@ -84,26 +84,26 @@ def test_one_row_moves_the_products_by_no_more_than_the_noise_is_for() -> None:
 
 def test_the_noise_costs_what_was_allowed() -> None:
     X, y = line(50)
-    squared = Allowance(total_epsilon=Fraction(5), total_delta=Fraction(1, 10**6)).squared_multiplier
+    squared = NoiseAllowance(total_epsilon=Fraction(5), total_delta=Fraction(1, 10**6)).squared_multiplier
     halves = [step.event for step in model().fit(X, y).steps_]
     assert sum(1 / event.squared_multiplier for event in halves if isinstance(event, GaussianEvent)) == 1 / squared
     thirds = [step.event for step in model(method="adassp").fit(X, y).steps_]
     assert len(thirds) == 3
     assert sum(1 / event.squared_multiplier for event in thirds if isinstance(event, GaussianEvent)) <= 1 / squared
     (both,) = model(method="functional", delta=0).fit(X, y).steps_
-    design = Design.of(encoding_of(["a", "b"], bounds=(-1, 1)), constant=UNIT)
+    design = LinearDesign.of(encoding_of(["a", "b"], bounds=(-1, 1)), constant=UNIT)
     assert both.event.scale == Fraction(design.moment + UNIT * design.norm) / 5
 
 
 def test_adassp_never_has_less_noise_than_its_share() -> None:
     X, y = line(50)
     steps = model(method="adassp", epsilon=100, delta=0.3).fit(X, y).steps_
-    squared = Allowance(total_epsilon=Fraction(100), total_delta=Fraction(3, 10)).squared_multiplier
+    squared = NoiseAllowance(total_epsilon=Fraction(100), total_delta=Fraction(3, 10)).squared_multiplier
     assert {step.event.squared_multiplier for step in steps} == {3 * squared}
 
 
 def test_the_smallest_eigenvalue_grows_by_no_more_than_the_norm() -> None:
-    design, draws = Design.of(encoding_of(["a", "b"], bounds=(-1, 1)), constant=UNIT), Draws(1)
+    design, draws = LinearDesign.of(encoding_of(["a", "b"], bounds=(-1, 1)), constant=UNIT), Draws(1)
     for _ in range(200):
         rows = design.rows(draws.choice([-1.0, 0.5, 1.0], 6, 2))
         before, after = (

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.learn.linear.design import UNIT
-from cloister.learn.linear.solver import STRONGEST, WEAKEST, Objective, digits_for, minimum
+from cloister.learn.linear._design import UNIT
+from cloister.learn.linear._solver import STRONGEST, WEAKEST, Objective, digits_for, minimum
 from tests.learn.linear.draws import Draws
 
 

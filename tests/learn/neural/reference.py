@@ -9,17 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.random import SeededRandomSource
-from cloister.learn.neural.heads import Classes, Head, Number, TwoClasses
-from cloister.learn.neural.network import Network, input_steps
+from cloister.learn.neural._network import ClassHead, Network, NetworkHead, NumberHead, TwoClassHead, input_steps
 
 Floats = NDArray[np.float64]
 
 NETWORKS = {
-    "two classes": Network(4, (), TwoClasses()),
-    "three classes": Network(4, (), Classes(3)),
-    "tanh": Network(4, (6,), TwoClasses(), "tanh"),
-    "relu": Network(4, (6, 5), Classes(3), "relu"),
-    "number": Network(4, (5,), Number(), "tanh"),
+    "two classes": Network(4, (), TwoClassHead()),
+    "three classes": Network(4, (), ClassHead(3)),
+    "tanh": Network(4, (6,), TwoClassHead(), "tanh"),
+    "relu": Network(4, (6, 5), ClassHead(3), "relu"),
+    "number": Network(4, (5,), NumberHead(), "tanh"),
 }
 
 
@@ -33,7 +32,7 @@ def problem(network: Network, rows: int = 40, *, seed: int = 1, size: float = 1.
     parameters = uniform(seed, network.size) * size
     lows, highs = np.full(network.inputs, -1.0), np.ones(network.inputs)
     inputs = input_steps(uniform(seed + 1, rows, network.inputs), lows, highs)
-    if isinstance(network.head, Number):
+    if isinstance(network.head, NumberHead):
         return parameters, inputs, uniform(seed + 2, rows)
     classes = max(2, network.head.outputs)
     return parameters, inputs, (np.arange(rows) * 7) % classes
@@ -51,10 +50,10 @@ def loss(network: Network, parameters: Floats, row: Floats, target: Any) -> floa
     return _loss_of(network.head, values, target)
 
 
-def _loss_of(head: Head, scores: Floats, target: Any) -> float:
-    if isinstance(head, TwoClasses):
+def _loss_of(head: NetworkHead, scores: Floats, target: Any) -> float:
+    if isinstance(head, TwoClassHead):
         return float(np.logaddexp(0, scores[0]) - target * scores[0])
-    if isinstance(head, Classes):
+    if isinstance(head, ClassHead):
         return float(np.log(np.exp(scores).sum()) - scores[int(target)])
     return float((scores[0] - target) ** 2 / 2)
 

@@ -24,11 +24,12 @@ from cloister.errors import (
     SeededRandomnessWarning,
 )
 from cloister.learn import PrivateMLP, PrivateMLPRegressor
-from cloister.learn.base import Plan
-from cloister.learn.encoding import Encoding, Numeric
+from cloister.learn._encoding import Encoding
+from cloister.learn._features import Numeric
+from cloister.learn._public_facts import PublicFacts, TargetFacts
+from cloister.learn._rows import WeightedRows
+from cloister.learn.base import TrainingPlan
 from cloister.learn.neural import mlp
-from cloister.learn.reading import Facts, Target
-from cloister.learn.rows import Rows
 from cloister.mechanisms.step_noise import GaussianSteps
 from cloister.testing.audit import audit
 from cloister.testing.distributions import gaussian
@@ -48,9 +49,9 @@ def sides(rows: np.ndarray) -> np.ndarray:
     return np.where(rows[:, 0] + rows[:, 1] > 1, "right", "left")
 
 
-def facts_of(width: int, classes: tuple[Any, ...] = (0, 1)) -> Facts:
+def facts_of(width: int, classes: tuple[Any, ...] = (0, 1)) -> PublicFacts:
     features = tuple(Numeric(f"x{place}", 0.0, 1.0) for place in range(width))
-    return Facts(Encoding(features), Target(classes=classes))
+    return PublicFacts(Encoding(features), TargetFacts(classes=classes))
 
 
 # Learning ------------------------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ def test_hopeless_plans_warn_before_paying() -> None:
 # Noise and audits ----------------------------------------------------------------------------------------------------
 
 
-def one_step(width: int, *, delta: float = 1e-5, half: bool = False) -> tuple[PrivateMLP, Plan, Facts]:
+def one_step(width: int, *, delta: float = 1e-5, half: bool = False) -> tuple[PrivateMLP, TrainingPlan, PublicFacts]:
     """A logistic regression of one step on everything, and its plan."""
     facts = facts_of(width)
     model = PrivateMLP(
@@ -234,14 +235,14 @@ def one_step(width: int, *, delta: float = 1e-5, half: bool = False) -> tuple[Pr
     if half:
         schedule = plan.settings.schedule
         weak = GaussianSteps(schedule.noise.squared_sigma / 4, schedule.noise.event)
-        plan = Plan(steps=plan.steps, settings=replace(plan.settings, schedule=replace(schedule, noise=weak)))
+        plan = TrainingPlan(steps=plan.steps, settings=replace(plan.settings, schedule=replace(schedule, noise=weak)))
     return model, plan, facts
 
 
 @pytest.mark.statistical
 def test_the_noise_of_a_step_has_the_planned_size() -> None:
     model, plan, facts = one_step(5000)
-    empty = Rows(np.zeros((0, 5000)), np.zeros(0), np.zeros(0, dtype=np.int64))
+    empty = WeightedRows(np.zeros((0, 5000)), np.zeros(0), np.zeros(0, dtype=np.int64))
 
     def draw(size: int) -> np.ndarray:
         found = []
@@ -256,7 +257,7 @@ def test_the_noise_of_a_step_has_the_planned_size() -> None:
 def outputs(dataset: np.ndarray, size: int, *, half: bool) -> np.ndarray:
     """The first parameters of many fits on rows of which each moves only the coordinates that it has."""
     model, plan, facts = one_step(1, delta=0.1, half=half)
-    rows = Rows(dataset[:, None], np.ones(len(dataset)), np.ones(len(dataset), dtype=np.int64))
+    rows = WeightedRows(dataset[:, None], np.ones(len(dataset)), np.ones(len(dataset), dtype=np.int64))
     found = np.empty(size)
     for place in range(size):
         model._learn(facts, rows, plan, SOURCE)
@@ -278,6 +279,7 @@ def test_an_audit_refutes_half_the_noise_and_not_the_whole() -> None:
         ).verify()
 
 
+@pytest.mark.audit
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_an_audit_of_sampled_steps_does_not_refute() -> None:
@@ -289,7 +291,7 @@ def test_an_audit_of_sampled_steps_does_not_refute() -> None:
     plan = model._plan(facts, model._allowance())
 
     def draw(dataset: np.ndarray, size: int) -> np.ndarray:
-        rows = Rows(dataset[:, None], np.ones(len(dataset)), np.ones(len(dataset), dtype=np.int64))
+        rows = WeightedRows(dataset[:, None], np.ones(len(dataset)), np.ones(len(dataset), dtype=np.int64))
         found = np.empty(size)
         for place in range(size):
             model._learn(facts, rows, plan, SOURCE)
@@ -303,7 +305,7 @@ def test_an_audit_of_sampled_steps_does_not_refute() -> None:
 
 
 def test_the_first_weights_are_random_and_the_last_layer_starts_at_zero() -> None:
-    network = mlp.Network(3, (4,), mlp.TwoClasses())
+    network = mlp.Network(3, (4,), mlp.TwoClassHead())
     start = network.layers(mlp._start(network, SOURCE))
     assert 0 < np.abs(start[0][:-1]).max() <= math.sqrt(6 / 8)
     assert not start[0][-1].any()

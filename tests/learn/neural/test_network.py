@@ -8,9 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.learn.neural.heads import Classes, Number, TwoClasses
-from cloister.learn.neural.network import NORM_BITS, Network, input_scale, input_steps, with_constant
-from cloister.learn.neural.tables import ERROR_BITS, exponentials, sigmoids, tanh_steps
+from cloister.learn.neural._network import (
+    ERROR_BITS,
+    NORM_BITS,
+    ClassHead,
+    Network,
+    NumberHead,
+    TwoClassHead,
+    exponentials,
+    input_scale,
+    input_steps,
+    sigmoids,
+    tanh_steps,
+    with_constant,
+)
 from tests.learn.neural.reference import NETWORKS, gradient, problem, uniform
 
 STEPS = 2**NORM_BITS
@@ -62,7 +73,7 @@ def test_no_row_adds_more_than_the_norm_where_noise_has_driven_parameters_away(n
 
 
 def test_a_row_without_errors_adds_nothing_whatever_the_clip_norm_is() -> None:
-    network, certain = Network(1, (), TwoClasses()), np.array([0.0, 32.0])
+    network, certain = Network(1, (), TwoClassHead()), np.array([0.0, 32.0])
     found = network.clipped_sum(certain, np.full((1, 2), 4096.0), np.array([1]), np.ones(1), clip=1e-310)
     assert found.tolist() == [0, 0]
 
@@ -110,7 +121,7 @@ def test_inputs_are_put_between_their_bounds() -> None:
 
 
 def test_shapes() -> None:
-    network = Network(3, (5, 2), Classes(4))
+    network = Network(3, (5, 2), ClassHead(4))
     assert network.shapes == ((4, 5), (6, 2), (3, 4))
     assert network.size == 20 + 12 + 12
     assert [layer.shape for layer in network.layers(np.zeros(network.size))] == [(4, 5), (6, 2), (3, 4)]
@@ -126,10 +137,10 @@ def test_tables_are_functions_and_saturate() -> None:
 
 def test_heads_say_what_scores_mean() -> None:
     scores = np.array([[1024.0], [-2048.0]])
-    pairs = TwoClasses().predictions(scores)
+    pairs = TwoClassHead().predictions(scores)
     assert np.allclose(pairs.sum(axis=1), 1)
     assert pairs[0, 1] == pytest.approx(1 / (1 + math.exp(-1)))
-    many = Classes(3).predictions(np.array([[0.0, 1024.0, 2048.0]]))
+    many = ClassHead(3).predictions(np.array([[0.0, 1024.0, 2048.0]]))
     assert np.allclose(many, np.exp([0, 1, 2]) / np.exp([0, 1, 2]).sum(), atol=1e-6)
-    assert Number().predictions(np.array([[512.0], [1e9]])).tolist() == [[0.5], [1.0]]
-    assert Number().errors(np.array([[1e9]]), np.array([0.0])).tolist() == [[4 * 2**ERROR_BITS]]
+    assert NumberHead().predictions(np.array([[512.0], [1e9]])).tolist() == [[0.5], [1.0]]
+    assert NumberHead().errors(np.array([[1e9]]), np.array([0.0])).tolist() == [[4 * 2**ERROR_BITS]]

@@ -12,17 +12,22 @@ from hypothesis import given, strategies as st
 from cloister.accounting.events import GaussianEvent, RepeatedEvent, SubsampledEvent
 from cloister.core.random import SeededRandomSource, SystemRandomSource
 from cloister.errors import ParameterError
-from cloister.learn.neural.descent import Adam, Average, Momentum
-from cloister.learn.neural.rules import chosen
-from cloister.learn.neural.sampling import MOST_AT_ONCE, poisson_sample
-from cloister.learn.neural.schedule import check_sampling, noisy_row_count, sample_rate, scheduled
-from cloister.mechanisms.allowance import Allowance
+from cloister.learn.neural._schedule import (
+    MOST_AT_ONCE,
+    check_sampling,
+    noisy_row_count,
+    plan_schedule,
+    poisson_sample,
+    sample_rate,
+)
+from cloister.learn.neural.mlp import Adam, Average, Momentum, choose_settings
+from cloister.mechanisms.allowance import NoiseAllowance
 from cloister.testing.distributions import categorical
 from cloister.testing.statistics import check_distribution
 from tests.support.releases import composed
 
 SOURCE = SystemRandomSource()
-ALLOWANCE = Allowance(total_epsilon=Fraction(1), total_delta=Fraction(1, 10**5))
+ALLOWANCE = NoiseAllowance(total_epsilon=Fraction(1), total_delta=Fraction(1, 10**5))
 
 
 @pytest.mark.statistical
@@ -90,7 +95,9 @@ def test_averages_are_of_the_last_iterates() -> None:
 
 def test_a_schedule_takes_all_of_the_allowance_and_no_more() -> None:
     for rows in (1000, None):
-        schedule = scheduled(ALLOWANCE, rate=Fraction(1, 20), expected_rows=rows, count=200, squared_sensitivity=4**30)
+        schedule = plan_schedule(
+            ALLOWANCE, rate=Fraction(1, 20), expected_rows=rows, count=200, squared_sensitivity=4**30
+        )
         event = ALLOWANCE.event(schedule.steps)
         assert composed(event, epsilon=1).delta <= Fraction(1, 10**5)
         assert composed(event, epsilon=Fraction(98, 100)).delta > Fraction(1, 10**5)
@@ -105,9 +112,9 @@ def test_a_schedule_takes_all_of_the_allowance_and_no_more() -> None:
 
 def test_the_number_of_rows_is_declared_or_noisy() -> None:
     weights = np.full(1000, 5, dtype=np.int64)
-    declared = scheduled(ALLOWANCE, rate=Fraction(1), expected_rows=77, count=1, squared_sensitivity=1)
+    declared = plan_schedule(ALLOWANCE, rate=Fraction(1), expected_rows=77, count=1, squared_sensitivity=1)
     assert noisy_row_count(declared, weights, SOURCE) == 77
-    noisy = scheduled(ALLOWANCE, rate=Fraction(1), expected_rows=None, count=1, squared_sensitivity=1)
+    noisy = plan_schedule(ALLOWANCE, rate=Fraction(1), expected_rows=None, count=1, squared_sensitivity=1)
     assert noisy.count_noise is not None
     found = [noisy_row_count(noisy, weights, SOURCE) for _ in range(40)]
     assert len(set(found)) > 1
@@ -116,8 +123,8 @@ def test_the_number_of_rows_is_declared_or_noisy() -> None:
 
 
 def test_hopeless_plans_are_known_from_public_numbers() -> None:
-    planned = scheduled(
-        Allowance(total_epsilon=Fraction(1, 100), total_delta=Fraction(1, 10**6)),
+    planned = plan_schedule(
+        NoiseAllowance(total_epsilon=Fraction(1, 100), total_delta=Fraction(1, 10**6)),
         rate=Fraction(1),
         expected_rows=None,
         count=10,
@@ -142,12 +149,14 @@ def test_rates_follow_from_public_numbers() -> None:
 def test_gaussian_noise_needs_a_delta() -> None:
     check_sampling(ALLOWANCE, what="This")
     with pytest.raises(ParameterError, match="delta=1e-6"):
-        check_sampling(Allowance(total_epsilon=Fraction(1)), what="This")
+        check_sampling(NoiseAllowance(total_epsilon=Fraction(1)), what="This")
 
 
 def test_rules_depend_on_what_the_budget_carries() -> None:
     def by_rule(epsilon: float, rows: int | None = None, solver: str = "adam") -> tuple:
-        found = chosen(hidden=None, epochs=None, learning_rate=None, solver=solver, epsilon=epsilon, expected_rows=rows)
+        found = choose_settings(
+            hidden=None, epochs=None, learning_rate=None, solver=solver, epsilon=epsilon, expected_rows=rows
+        )
         return found.hidden, found.epochs, found.learning_rate
 
     assert by_rule(0.1) == ((), 20, 0.1)
@@ -156,8 +165,8 @@ def test_rules_depend_on_what_the_budget_carries() -> None:
     assert by_rule(1, 10**6) == ((32,), 100, 0.05)
     assert by_rule(10, 100) == ((), 20, 0.1)
     assert by_rule(10, solver="sgd")[2] == 4
-    given_ = chosen(hidden=[3, 2], epochs=7, learning_rate=1, solver="sgd", epsilon=1, expected_rows=None)
+    given_ = choose_settings(hidden=[3, 2], epochs=7, learning_rate=1, solver="sgd", epsilon=1, expected_rows=None)
     assert (given_.hidden, given_.epochs, given_.learning_rate) == ((3, 2), 7, 1)
-    assert chosen(hidden=9, epochs=1, learning_rate=1, solver="sgd", epsilon=1, expected_rows=1).hidden == (9,)
+    assert choose_settings(hidden=9, epochs=1, learning_rate=1, solver="sgd", epsilon=1, expected_rows=1).hidden == (9,)
     with pytest.raises(ParameterError, match="hidden_layer_sizes"):
-        chosen(hidden=[0], epochs=1, learning_rate=1, solver="sgd", epsilon=1, expected_rows=1)
+        choose_settings(hidden=[0], epochs=1, learning_rate=1, solver="sgd", epsilon=1, expected_rows=1)

@@ -7,9 +7,10 @@ import pandas as pd
 
 from cloister.core.random import random_source
 from cloister.learn import PrivateGaussianNB
-from cloister.learn.encoding import Encoding, Numeric
-from cloister.learn.reading import Facts, Target
-from cloister.learn.rows import Rows
+from cloister.learn._encoding import Encoding
+from cloister.learn._features import Numeric
+from cloister.learn._public_facts import PublicFacts, TargetFacts
+from cloister.learn._rows import WeightedRows
 
 CLASSES = (0, 1)
 
@@ -21,16 +22,16 @@ def unexpected(model) -> set[str]:
     return {name for name in vars(model) if name.endswith("_")} - common - set(model.learned)
 
 
-def facts_of(width: int = 1, classes: tuple[int, ...] = CLASSES) -> Facts:
+def facts_of(width: int = 1, classes: tuple[int, ...] = CLASSES) -> PublicFacts:
     """Return the facts of numbers between 0 and 4."""
     features = tuple(Numeric(f"x{place}", 0.0, 4.0) for place in range(width))
-    return Facts(Encoding(features), Target(None, classes=classes))
+    return PublicFacts(Encoding(features), TargetFacts(None, classes=classes))
 
 
-def rows_of(dataset, width: int = 1) -> Rows:
+def rows_of(dataset, width: int = 1) -> WeightedRows:
     """Return rows of numbers with their class last."""
     table = np.array(dataset, dtype=np.float64).reshape(-1, width + 1)
-    return Rows(table[:, :-1], table[:, -1].astype(np.int64), np.ones(len(table), dtype=np.int64))
+    return WeightedRows(table[:, :-1], table[:, -1].astype(np.int64), np.ones(len(table), dtype=np.int64))
 
 
 def planned(model, width: int = 1, classes: tuple[int, ...] = CLASSES):

@@ -12,10 +12,9 @@ import pytest
 
 from cloister.core.random import random_source
 from cloister.learn import PrivateForest, PrivateGradientBoosting, PrivateTree
-from cloister.learn.base import Plan
-from cloister.learn.trees.gradients import WHOLE
-from cloister.learn.trees.growing import Sample
-from cloister.learn.trees.rounds import Boosting
+from cloister.learn.base import TrainingPlan
+from cloister.learn.trees._splits import Sample
+from cloister.learn.trees.boosting import WHOLE, Boosting
 from cloister.testing import audit
 from tests.learn.audits import is_refuted, quiet
 from tests.learn.trees.models import facts_of, learned, planned, rows_of
@@ -39,7 +38,7 @@ class _Heard:
 def _drawer(model):
     facts, plan = planned(model)
     heard = _Heard(plan.settings.leaf_noise)
-    listening = Plan(steps=plan.steps, settings=replace(plan.settings, leaf_noise=heard))
+    listening = TrainingPlan(steps=plan.steps, settings=replace(plan.settings, leaf_noise=heard))
 
     def draw(dataset):
         learned(model, facts, listening, rows_of(dataset))
@@ -63,7 +62,7 @@ FOREST = {**LEAVES, "trees": 2, "max_features": 1}
 @pytest.mark.parametrize(
     "model",
     [
-        PrivateTree(epsilon=1, **LEAVES),
+        pytest.param(PrivateTree(epsilon=1, **LEAVES), marks=pytest.mark.audit),
         PrivateTree(epsilon=1, depth=1, bins=2),
         PrivateTree(epsilon=1, depth=1, bins=2, criterion="majority"),
         PrivateForest(epsilon=1, **FOREST),
@@ -74,6 +73,7 @@ def test_trees_are_not_refuted(model) -> None:
     audit(_drawer(model), ONE_ROW, epsilon=1, samples=500).verify()
 
 
+@pytest.mark.audit
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_a_tree_with_half_of_the_noise_is_refuted() -> None:
@@ -113,7 +113,7 @@ def _told_by_effects(model) -> bool:
     ("model", "told", "samples"),
     [
         (PrivateTree(**LEAVES), _told_by_leaves, 600),
-        (PrivateForest(**FOREST), _told_by_leaves, 2000),
+        pytest.param(PrivateForest(**FOREST), _told_by_leaves, 2000, marks=pytest.mark.audit),
         (PrivateGradientBoosting(bins=2, rounds=1, delta=0.1), _told_by_effects, 1200),
     ],
 )

@@ -11,9 +11,8 @@ from cloister.accounting.events import DiscreteLaplaceEvent, GaussianEvent, Repe
 from cloister.core.random import SeededRandomSource, random_source
 from cloister.errors import BudgetExceededError, MissingBoundsError, ParameterError
 from cloister.learn import PrivateGradientBoosting
-from cloister.learn.trees.gradients import WHOLE
-from cloister.learn.trees.growing import Sample
-from cloister.learn.trees.rounds import Boosted, Boosting
+from cloister.learn.trees._splits import Sample
+from cloister.learn.trees.boosting import WHOLE, Boosted, Boosting
 from cloister.testing import check_scale
 from cloister.testing.distributions import discrete_gaussian, discrete_laplace
 from tests.learn.trees.models import planned, unexpected
@@ -142,7 +141,7 @@ def test_sums_have_the_stated_gaussian_noise() -> None:
 
 @pytest.mark.statistical
 def test_bin_counts_have_the_stated_noise(monkeypatch) -> None:
-    monkeypatch.setattr("cloister.learn.trees.rounds.onto_total", lambda noisy, _: noisy)
+    monkeypatch.setattr("cloister.learn.trees.boosting.onto_total", lambda noisy, _: noisy)
     boosting = _boosting(PrivateGradientBoosting(epsilon=2, bins=1000))
 
     def draw(size):

@@ -12,7 +12,7 @@ from cloister.core.random import SeededRandomSource, random_source
 from cloister.errors import BudgetExceededError, MissingBoundsError, OutsideDomainError, ParameterError
 from cloister.learn import PrivateForest, PrivateTree
 from cloister.learn.trees import forest as module
-from cloister.learn.trees.growing import Sample
+from cloister.learn.trees._splits import Sample
 from cloister.testing import check_distribution, check_scale
 from cloister.testing.distributions import categorical, discrete_gaussian, discrete_laplace
 from tests.learn.trees.models import learned, planned, rows_of, unexpected
@@ -159,7 +159,7 @@ def test_gaussian_leaf_noise_has_the_stated_scale(monkeypatch) -> None:
 @pytest.mark.statistical
 def test_every_row_goes_to_one_tree_by_a_fair_die() -> None:
     weights = np.array([3, 0, 1, 9996])
-    dealt = module._dealt(weights, 4, random_source())
+    dealt = module._deal_rows(weights, 4, random_source())
     assert (dealt.sum(axis=0) == weights).all()
     check_distribution(np.repeat(np.arange(4), dealt.sum(axis=1)), categorical(dict.fromkeys(range(4), 0.25)))
 

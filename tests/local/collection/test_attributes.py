@@ -34,7 +34,7 @@ from cloister.local import (
     SummationHistogramEncoding,
     SymmetricUnaryEncoding,
 )
-from cloister.local.collection.designs import for_everybody
+from cloister.local.collection._designs import for_everybody
 from cloister.local.draws import law_of
 from tests.local.collection.spread import assert_scatters
 

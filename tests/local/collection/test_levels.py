@@ -33,9 +33,8 @@ from cloister.local import (
     SquareWave,
     SummationHistogramEncoding,
 )
-from cloister.local.collection.leveled_estimate import combine
 from cloister.local.collection.levels import LEVEL_IS_VISIBLE
-from cloister.local.collection.strata import heterogeneity, pooled, stratified
+from cloister.local.collection.stratification import combine, combine_pooled, combine_stratified, heterogeneity
 from cloister.local.reports import Reports
 from cloister.testing.samplers import uniform
 from tests.local.collection.spread import assert_scatters
@@ -97,9 +96,9 @@ def test_the_stratified_estimate_scatters_around_the_respondents_whatever_their_
     shares = [shares_of(ASKED[level], np.tile(answers[level], (ROUNDS, 1))) for level in SIZES]
     noise = [ASKED[level].variance(truth[level] / size) / size for level, size in SIZES.items()]
     spread = np.repeat(np.array(noise)[:, None], ROUNDS, axis=1)
-    found = stratified(shares, spread, sizes=list(SIZES.values()))
+    found = combine_stratified(shares, spread, sizes=list(SIZES.values()))
     assert_scatters(found.value - 50 / 120, math.sqrt(found.variance[0]))
-    assert abs(pooled(shares, spread).value.mean() - 50 / 120) > 0.05
+    assert abs(combine_pooled(shares, spread).value.mean() - 50 / 120) > 0.05
 
 
 @pytest.mark.statistical
@@ -107,7 +106,7 @@ def test_the_pooled_estimate_scatters_less_around_a_population_that_chooses_leve
     shares = [shares_of(ASKED[level], uniform((ROUNDS, size)) < 0.3) for level, size in SIZES.items()]
     spread = [(ASKED[level].variance(0.3) + 0.3 * 0.7) / size for level, size in SIZES.items()]
     variances = np.repeat(np.array(spread)[:, None], ROUNDS, axis=1)
-    found, other = pooled(shares, variances), stratified(shares, variances, sizes=list(SIZES.values()))
+    found, other = combine_pooled(shares, variances), combine_stratified(shares, variances, sizes=list(SIZES.values()))
     assert_scatters(found.value - 0.3, math.sqrt(found.variance[0]))
     assert found.variance[0] < other.variance[0]
 
@@ -134,7 +133,7 @@ def test_estimates_combine_their_strata_as_the_formulas_say(kind: Any) -> None:
     shares = [each.raw_counts / each.reports for each in found.strata.values()]  # type: ignore[union-attr]
     noise = [(each.raw_errors / each.reports) ** 2 for each in found.strata.values()]  # type: ignore[union-attr]
     sizes = [each.reports for each in found.strata.values()]
-    expected = stratified(shares, noise, sizes=sizes)
+    expected = combine_stratified(shares, noise, sizes=sizes)
     assert sizes == [225, 75]
     assert found.stratified.raw_counts == pytest.approx(300 * expected.value)  # type: ignore[union-attr]
     assert found.stratified.raw_errors == pytest.approx(300 * np.sqrt(expected.variance))  # type: ignore[union-attr]
@@ -148,7 +147,7 @@ def test_estimates_combine_their_strata_as_the_formulas_say(kind: Any) -> None:
         )
 
     spread = spread_at(expected.value)
-    together = pooled(shares, spread)
+    together = combine_pooled(shares, spread)
     variance = ((together.variance / spread) ** 2 * spread_at(together.value)).sum(axis=0)
     assert found.pooled.raw_counts == pytest.approx(300 * together.value)  # type: ignore[union-attr]
     assert found.pooled.raw_errors == pytest.approx(300 * np.sqrt(variance))  # type: ignore[union-attr]

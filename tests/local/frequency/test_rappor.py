@@ -212,7 +212,7 @@ def test_a_device_keeps_its_permanent_bits() -> None:
     assert fresh.epsilon == 0
 
 
-def _bits(report: local.Report) -> list[int]:
+def _bits(report: local.LocalReport) -> list[int]:
     return [int(bit) for bit in report.y[1]]
 
 

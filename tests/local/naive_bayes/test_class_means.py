@@ -12,7 +12,7 @@ import pytest
 from cloister.core import exact
 from cloister.errors import InternalError, OutsideDomainError
 from cloister.local.draws import law_of
-from cloister.local.naive_bayes.class_means import (
+from cloister.local.naive_bayes._class_means import (
     ClassAndBit,
     ClassAndValue,
     ClassMeanProtocol,

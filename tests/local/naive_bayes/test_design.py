@@ -14,8 +14,8 @@ from cloister.core.random import SeededRandomSource
 from cloister.errors import ForeignReportError, MalformedReportError, TooFewReportsError
 from cloister.local import LocalCategoricalNaiveBayes, LocalGaussianNaiveBayes
 from cloister.local.draws import law_of
-from cloister.local.naive_bayes.design import Design
-from cloister.local.naive_bayes.people import People
+from cloister.local.naive_bayes._design import QuestionDesign
+from cloister.local.naive_bayes.features import LabeledPeople
 from cloister.testing.local_laws import worst_ratio
 
 FEATURES = {"smokes": ["no", "yes"], "age": ["young", "medium", "old"]}
@@ -27,12 +27,12 @@ def categorical(epsilon: object = 1, **options: Any) -> LocalCategoricalNaiveBay
     return LocalCategoricalNaiveBayes(features=FEATURES, classes=["well", "ill"], epsilon=epsilon, **options)
 
 
-def laws_of(design: Design, sizes: tuple[int, ...], classes: int) -> list[dict[bytes, Fraction]]:
+def laws_of(design: QuestionDesign, sizes: tuple[int, ...], classes: int) -> list[dict[bytes, Fraction]]:
     """The exact law of everything that one person sends, for every person."""
 
     def law(person: tuple[int, ...]) -> dict[bytes, Fraction]:
         *features, label = person
-        people = People(tuple(np.array([value]) for value in features), np.array([label]))
+        people = LabeledPeople(tuple(np.array([value]) for value in features), np.array([label]))
         return law_of(lambda draws: b"|".join(rows.tobytes() for rows in design.answer(people, draws)))
 
     return [law(person) for person in itertools.product(*map(range, sizes), range(classes))]
@@ -77,7 +77,7 @@ def test_the_public_coin_does_not_look_at_the_person() -> None:
     design = categorical(questions="single").design
 
     def question(label: int) -> dict[int, Fraction]:
-        people = People((np.array([1]), np.array([2])), np.array([label]))
+        people = LabeledPeople((np.array([1]), np.array([2])), np.array([label]))
         return law_of(lambda draws: [len(rows) for rows in design.answer(people, draws)].index(1))
 
     assert question(0) == question(1) == {0: Fraction(1, 3), 1: Fraction(1, 3), 2: Fraction(1, 3)}

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from cloister.local import Bins
-from cloister.local.naive_bayes.class_means import ClassVector
-from cloister.local.naive_bayes.coding import JointCoding, joint_code
-from cloister.local.naive_bayes.estimators import projected
-from cloister.local.naive_bayes.gaussian import class_means
-from cloister.local.naive_bayes.tables import JointTable
+from cloister.local.naive_bayes._class_means import ClassVector
+from cloister.local.naive_bayes._joint_tables import JointTable, project_probabilities
+from cloister.local.naive_bayes._questions import JointCoding, joint_code
+from cloister.local.naive_bayes.gaussian_model import class_means
 from cloister.testing import check_golden, load_golden, load_goldens
 
 FOLDER = Path(__file__).parents[2] / "golden" / "local" / "naive_bayes"
@@ -39,7 +38,7 @@ def noiseless_means(labels: list[int], numbers: list[float]) -> dict[str, list[f
 def conditionals(counts: list[int], classes: int) -> list[list[float]]:
     coding = JointCoding((len(counts) // classes,), classes)
     table = JointTable(coding.table(np.array(counts), 0), sum(counts), 0.0, 1.0)
-    return [row.tolist() for row in projected(table, smoothing=0)]
+    return [row.tolist() for row in project_probabilities(table, smoothing=0)]
 
 
 FUNCTIONS = {"joint_codes": joint_code, "bins": binned, "class_means": noiseless_means, "conditionals": conditionals}

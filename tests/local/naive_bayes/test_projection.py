@@ -103,7 +103,7 @@ def test_guarantees_repeat_where_the_projection_comes_from() -> None:
     told = LocalGaussianNaiveBayes(classes=3, epsilon=1, projection=discriminant(public="census of 1990")).design
     assert "public data (census of 1990)" in told.guarantee.explain()
     private = discriminant(public=None, guarantee=PureDP(epsilon=1))
-    told = LocalCategoricalNaiveBayes(features=private.binned(4), classes=3, epsilon=1, projection=private).design
+    told = LocalCategoricalNaiveBayes(features=private.to_bins(4), classes=3, epsilon=1, projection=private).design
     assert "data released with epsilon = 1 per row" in told.guarantee.explain()
     assert told.guarantee.epsilon == 1
 

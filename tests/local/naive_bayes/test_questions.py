@@ -8,9 +8,14 @@ from hypothesis import given, strategies as st
 
 from cloister.errors import ParameterError
 from cloister.local import DirectEncoding, OptimizedUnaryEncoding, SubsetSelection
-from cloister.local.naive_bayes.people import People
-from cloister.local.naive_bayes.question_plan import QuestionPlan, best_support_protocol
-from cloister.local.naive_bayes.questions import BitQuestion, JointQuestion, Question
+from cloister.local.naive_bayes._questions import (
+    BitQuestion,
+    FeatureQuestion,
+    JointQuestion,
+    QuestionPlan,
+    best_support_protocol,
+)
+from cloister.local.naive_bayes.features import LabeledPeople
 
 
 def plan(sizes: list[int], epsilon: object, *, classes: int = 2, protocol: str = "auto") -> QuestionPlan:
@@ -18,7 +23,7 @@ def plan(sizes: list[int], epsilon: object, *, classes: int = 2, protocol: str =
     return QuestionPlan(names=names, sizes=sizes, classes=classes, epsilon=Fraction(str(epsilon)), protocol=protocol)
 
 
-def joint(questions: tuple[Question, ...]) -> list[JointQuestion]:
+def joint(questions: tuple[FeatureQuestion, ...]) -> list[JointQuestion]:
     return [question for question in questions if isinstance(question, JointQuestion)]
 
 
@@ -68,7 +73,7 @@ def test_features_of_two_values_are_told_by_bits_where_epsilon_is_small() -> Non
 
 def test_bits_tell_the_feature_or_whether_it_differs_from_the_class() -> None:
     _, alone, differs = plan([2], 1).best()
-    people = People((np.array([0, 0, 1, 1]),), np.array([0, 1, 0, 1]))
+    people = LabeledPeople((np.array([0, 0, 1, 1]),), np.array([0, 1, 0, 1]))
     assert alone.codes(people).tolist() == [0, 0, 1, 1]
     assert differs.codes(people).tolist() == [0, 1, 1, 0]
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.attacks.auditing.exact_check import Bounds, discrete_laplace_bounds
 from cloister.errors import InternalError, ParameterError
 from cloister.local import LaplaceVector, LocalLaplace
 from cloister.local.draws import law_of
 from cloister.testing import check_distribution, check_exactly, check_scale, distributions
-from cloister.testing.bounds import Bounds, discrete_laplace_bounds
 from tests.local.numeric.helpers import variance_is
 
 

@@ -17,9 +17,9 @@ import pytest
 import cloister.local
 from cloister.core.random import ListedRandomSource, SystemRandomSource
 from cloister.errors import DataWarning
-from cloister.local import Collector, Question, Survey
-from cloister.local.survey import Terms, example_survey, token_id
-from cloister.local.survey.statements import LEVELS_ARE_VISIBLE
+from cloister.local import Collector, Survey, SurveyQuestion
+from cloister.local.survey import SurveyTerms, example_survey, token_id
+from cloister.local.survey.levels import LEVELS_ARE_VISIBLE
 from tests.support import browser, local_reference as reference
 
 HERE = Path(__file__).parent
@@ -70,20 +70,24 @@ def everything() -> Survey:
         purpose="\u2028 line",
         default_level="high",
         questions=(
-            Question(id="coins", kind="yes_no", text="Coins?", coins=("1/2", "1/4")),
-            Question(id="yes-no", kind="yes_no", text="Yes?", help="Say.", levels={"low": "7/3"}),
-            Question(id="few", kind="single_choice", text="Few?", options=("a", 'b "', "Grün")),
-            Question(id="many", kind="single_choice", text="Many?", options=tuple(range(40))),
-            Question(
+            SurveyQuestion(id="coins", kind="yes_no", text="Coins?", coins=("1/2", "1/4")),
+            SurveyQuestion(id="yes-no", kind="yes_no", text="Yes?", help="Say.", levels={"low": "7/3"}),
+            SurveyQuestion(id="few", kind="single_choice", text="Few?", options=("a", 'b "', "Grün")),
+            SurveyQuestion(id="many", kind="single_choice", text="Many?", options=tuple(range(40))),
+            SurveyQuestion(
                 id="hashed", kind="single_choice", text="?", options=(1.5, 2.0), protocol="optimized_local_hashing"
             ),
-            Question(id="rows", kind="single_choice", text="?", options=tuple("abc"), protocol="hadamard_response"),
-            Question(id="some", kind="multiple_choice", text="Some?", options=tuple("abcdef"), most=3),
-            Question(id="mean", kind="number", text="Mean?", bounds=("-0.1", "1/3")),
-            Question(id="bit", kind="number", text="Bit?", bounds=(0, 10**9), protocol="duchi"),
-            Question(id="age", kind="number", text="Age?", bounds=(0, 99), whole=True, bins=(0, 18, 65, 99)),
-            Question(id="weight", kind="number", text="?", bounds=("0.1", "0.7"), bins=("0.1", "0.3", "1/3", "0.7")),
-            Question(id="near", kind="rating", text="Near?", options=(1, 2, 3, 4, 5), protocol="pram"),
+            SurveyQuestion(
+                id="rows", kind="single_choice", text="?", options=tuple("abc"), protocol="hadamard_response"
+            ),
+            SurveyQuestion(id="some", kind="multiple_choice", text="Some?", options=tuple("abcdef"), most=3),
+            SurveyQuestion(id="mean", kind="number", text="Mean?", bounds=("-0.1", "1/3")),
+            SurveyQuestion(id="bit", kind="number", text="Bit?", bounds=(0, 10**9), protocol="duchi"),
+            SurveyQuestion(id="age", kind="number", text="Age?", bounds=(0, 99), whole=True, bins=(0, 18, 65, 99)),
+            SurveyQuestion(
+                id="weight", kind="number", text="?", bounds=("0.1", "0.7"), bins=("0.1", "0.3", "1/3", "0.7")
+            ),
+            SurveyQuestion(id="near", kind="rating", text="Near?", options=(1, 2, 3, 4, 5), protocol="pram"),
         ),
     )
 
@@ -216,7 +220,7 @@ def test_the_same_answer_gives_the_same_report_within_one_memory(take: Taker, ev
 
 
 def test_a_browser_takes_the_terms_from_under_the_fingerprint(take: Taker, everything: Survey) -> None:
-    terms = Terms(admission="blind", sentence="Invited people, once.", day=DAY, key="a" * 64)
+    terms = SurveyTerms(admission="blind", sentence="Invited people, once.", day=DAY, key="a" * 64)
     page = replace(everything, terms=terms).to_browser()
     good = {"yes-no": "no"}
     changes: list[Any] = [{"admission": "links"}, {"sentence": "All."}, {"day": "2026-05-05"}, {"key": "b" * 64}]
@@ -378,7 +382,9 @@ def test_hostile_pages_are_refused(take: Taker) -> None:
 
 
 def test_texts_are_data(take: Taker) -> None:
-    question = Question(id="q", kind="yes_no", text="<img src=x onerror=alert(1)>", options=("<script>", "</script>"))
+    question = SurveyQuestion(
+        id="q", kind="yes_no", text="<img src=x onerror=alert(1)>", options=("<script>", "</script>")
+    )
     survey = Survey(id="s", title="<h1>", collector="</title>", questions=(question,))
     told = take({"page": survey.to_browser(), "tasks": [{"answers": {"q": "<script>"}}]})
     assert told["shown"]["questions"][0]["text"] == question.text

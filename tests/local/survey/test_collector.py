@@ -15,7 +15,7 @@ from cloister.errors import (
     ReportError,
     TooFewReportsError,
 )
-from cloister.local import Collector, Question, Survey
+from cloister.local import Collector, Survey, SurveyQuestion
 from cloister.local.survey import simulate, token_id
 from cloister.local.survey.submissions import MOST_BYTES, parse, read_lines
 
@@ -136,7 +136,7 @@ def test_a_question_is_answered_once(collector: Collector, survey: Survey, sent:
 
 
 def test_a_question_without_off_must_be_answered() -> None:
-    question = Question(id="q", kind="yes_no", text="?", levels={"low": 4})
+    question = SurveyQuestion(id="q", kind="yes_no", text="?", levels={"low": 4})
     survey = Survey(id="s", title="t", collector="c", questions=(question,))
     collector, sent = Collector(survey), survey.answer({"q": "no"}).to_dict()
     with pytest.raises(MalformedReportError, match="must be answered"):
@@ -198,7 +198,7 @@ def test_damaged_json_is_refused(collector: Collector, sent: dict[str, Any]) -> 
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_no_damage_makes_anything_but_a_report_error(data: st.DataObject) -> None:
-    question = Question(id="q", kind="single_choice", text="?", options=("a", "b", "c"))
+    question = SurveyQuestion(id="q", kind="single_choice", text="?", options=("a", "b", "c"))
     survey = Survey(id="s", title="t", collector="c", questions=(question,))
     text = bytearray(survey.answer({"q": "a"}).to_json().encode())
     for _ in range(data.draw(st.integers(1, 4))):

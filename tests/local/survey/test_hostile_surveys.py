@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from cloister.errors import CloisterError, ForeignReportError, OutsideDomainError, ParameterError
-from cloister.local.survey import Collector, Question, Survey, plan_survey
+from cloister.local.survey import Collector, Survey, SurveyQuestion, plan_survey
 
 LONE = "\ud800"
 
 
-def question(**facts: Any) -> Question:
-    return Question(**{"id": "q", "kind": "yes_no", "text": "Really?"} | facts)
+def question(**facts: Any) -> SurveyQuestion:
+    return SurveyQuestion(**{"id": "q", "kind": "yes_no", "text": "Really?"} | facts)
 
 
-def number(**facts: Any) -> Question:
+def number(**facts: Any) -> SurveyQuestion:
     return question(kind="number", bounds=(0, 10), **facts)
 
 
-def survey_of(*questions: Question, **facts: Any) -> Survey:
+def survey_of(*questions: SurveyQuestion, **facts: Any) -> Survey:
     return Survey(**{"id": "s", "title": "S", "collector": "C", "questions": questions} | facts)
 
 

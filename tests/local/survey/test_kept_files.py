@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from cloister.errors import DataError, MalformedReportError, ParameterError
-from cloister.local import Collector, Question, Survey
+from cloister.local import Collector, Survey, SurveyQuestion
 from cloister.local.survey import token_id
 
 SURVEY = Survey(
     id="kept",
     title="Kept",
     collector="Example Institute",
-    questions=[Question(id="married", kind="yes_no", text="Married?")],
+    questions=[SurveyQuestion(id="married", kind="yes_no", text="Married?")],
 )
 
 

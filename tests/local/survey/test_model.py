@@ -21,8 +21,8 @@ from cloister.local import (
     open_protocol,
 )
 from cloister.local.numeric.hybrid import Hybrid
-from cloister.local.survey import EXAMPLE, Question, example_survey, token_id
-from cloister.local.survey.survey_file import plain_number
+from cloister.local.survey import EXAMPLE, SurveyQuestion, example_survey, token_id
+from cloister.local.survey._documents import plain_number
 
 
 def changed(survey: Survey, **facts: Any) -> dict[str, Any]:
@@ -47,7 +47,9 @@ def test_protocols_follow_the_kind_of_question_and_the_level() -> None:
 @pytest.mark.parametrize("epsilon", ["0.05", "0.25", "0.5", "1", "2", "4"])
 @pytest.mark.parametrize("size", [3, 5, 6, 10, 11, 14, 100])
 def test_single_choices_follow_the_published_rule(size: int, epsilon: str) -> None:
-    question = Question(id="q", kind="single_choice", text="?", options=tuple(range(size)), levels={"own": epsilon})
+    question = SurveyQuestion(
+        id="q", kind="single_choice", text="?", options=tuple(range(size)), levels={"own": epsilon}
+    )
     survey = Survey(id="s", title="t", collector="c", questions=(question,))
     few = size < 3 * math.exp(float(epsilon)) + 2
     assert type(survey.protocol("q", "own")) is (DirectEncoding if few else OptimizedUnaryEncoding)
@@ -67,7 +69,7 @@ def test_every_protocol_has_exactly_the_epsilon_of_its_level() -> None:
 
 
 def test_a_rating_may_use_a_matrix_whose_lies_stay_near() -> None:
-    question = Question(id="q", kind="rating", text="?", options=(1, 2, 3, 4), protocol="pram")
+    question = SurveyQuestion(id="q", kind="rating", text="?", options=(1, 2, 3, 4), protocol="pram")
     protocol = Survey(id="s", title="t", collector="c", questions=(question,)).protocol("q", "medium")
     assert isinstance(protocol, Pram)
     first = protocol.matrix[0]
@@ -76,7 +78,7 @@ def test_a_rating_may_use_a_matrix_whose_lies_stay_near() -> None:
 
 
 def test_coins_are_the_only_level_beside_off() -> None:
-    question = Question(id="q", kind="yes_no", text="?", coins=(Fraction(1, 2), Fraction(1, 2)))
+    question = SurveyQuestion(id="q", kind="yes_no", text="?", coins=(Fraction(1, 2), Fraction(1, 2)))
     survey = Survey(id="s", title="t", collector="c", questions=(question,))
     assert list(survey.levels_of("q")) == ["off", "coins"]
     assert survey.default_of("q").name == "coins"
@@ -88,7 +90,7 @@ def test_coins_are_the_only_level_beside_off() -> None:
     ("kind", "name"), [("yes_no", "direct_encoding"), ("single_choice", "hybrid"), ("rating", "duchi")]
 )
 def test_a_protocol_that_does_not_fit_is_refused(kind: str, name: str) -> None:
-    question = Question(id="q", kind=kind, text="?", options=(1, 2), protocol=name)
+    question = SurveyQuestion(id="q", kind=kind, text="?", options=(1, 2), protocol=name)
     with pytest.raises(ParameterError, match="leave protocol out"):
         Survey(id="s", title="t", collector="c", questions=(question,))
 
@@ -251,7 +253,7 @@ def test_answers_that_are_not_declared_are_refused_and_not_repeated(survey: Surv
 
 
 def test_a_question_without_off_must_be_answered() -> None:
-    question = Question(id="q", kind="yes_no", text="?", levels={"low": 4})
+    question = SurveyQuestion(id="q", kind="yes_no", text="?", levels={"low": 4})
     survey = Survey(id="s", title="t", collector="c", questions=(question,))
     with pytest.raises(ParameterError, match="must be answered"):
         survey.answer({})

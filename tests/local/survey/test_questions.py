@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from cloister.errors import CloisterError, OutsideDomainError, ParameterError, UnsafeMechanismError
-from cloister.local.survey import Level, Question
+from cloister.local.survey import SurveyLevel, SurveyQuestion
 from cloister.local.survey.levels import DEFAULT_LEVELS, middle_level, read_levels
 
 
-def question(**facts: Any) -> Question:
-    return Question(**{"id": "q", "kind": "single_choice", "text": "Which?", "options": ("a", "b", "c")} | facts)
+def question(**facts: Any) -> SurveyQuestion:
+    return SurveyQuestion(**{"id": "q", "kind": "single_choice", "text": "Which?", "options": ("a", "b", "c")} | facts)
 
 
 @pytest.mark.parametrize("kind", ["text", "free_text", "open", "comment"])
@@ -115,9 +115,9 @@ def test_what_is_wrong_is_named_and_mended_in_the_words_of_the_file(
 def test_bins_hold_their_lower_edge_and_the_last_one_both() -> None:
     ages = question(kind="number", options=(), bounds=(0, 99), whole=True, bins=(0, 18, 65, 99))
     assert ages.bin_labels == ("0 to 17", "18 to 64", "65 to 99")
-    found = ages.reported([-5, 0, 17, 18, 64.5, 65, 99, 1000])
+    found = ages.encode_answers([-5, 0, 17, 18, 64.5, 65, 99, 1000])
     assert found == ["0 to 17"] * 3 + ["18 to 64"] * 2 + ["65 to 99"] * 3
-    assert ages.reported(18) == "18 to 64"
+    assert ages.encode_answers(18) == "18 to 64"
     real = question(kind="number", options=(), bounds=(0, 1), bins=(0, Fraction(1, 3), "0.5", 1))
     assert real.bin_labels == ("0 to under 1/3", "1/3 to under 0.5", "0.5 to 1")
 
@@ -131,7 +131,7 @@ def test_bins_may_be_a_number_of_equal_ones() -> None:
 def test_what_is_no_number_is_refused_and_not_repeated(answer: object) -> None:
     ages = question(kind="number", options=(), bounds=(0, 99), bins=(0, 18, 99))
     with pytest.raises(OutsideDomainError) as caught:
-        ages.reported(answer)
+        ages.encode_answers(answer)
     assert "forty" not in str(caught.value)
 
 
@@ -150,10 +150,10 @@ def test_the_middle_of_two_levels_is_the_more_private_one() -> None:
 
 
 def test_a_level_costs_its_epsilon_and_off_nothing() -> None:
-    assert Level("off", None).loss == 0
-    assert Level("low", "1/3").loss == Fraction(1, 3)  # type: ignore[arg-type]  # text is read
+    assert SurveyLevel("off", None).loss == 0
+    assert SurveyLevel("low", "1/3").loss == Fraction(1, 3)  # type: ignore[arg-type]  # text is read
 
 
 def test_repeated_levels_are_refused() -> None:
     with pytest.raises(ParameterError, match="repeat"):
-        read_levels((Level("low", Fraction(1)), Level("low", Fraction(2))))
+        read_levels((SurveyLevel("low", Fraction(1)), SurveyLevel("low", Fraction(2))))

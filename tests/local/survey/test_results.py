@@ -10,19 +10,27 @@ from scipy import special
 
 from cloister.core.random import SystemRandomSource
 from cloister.errors import TooFewReportsError
-from cloister.local import Collector, DirectEncoding, OptimizedUnaryEncoding, Pram, Question, RandomizedResponse, Survey
+from cloister.local import (
+    Collector,
+    DirectEncoding,
+    OptimizedUnaryEncoding,
+    Pram,
+    RandomizedResponse,
+    Survey,
+    SurveyQuestion,
+)
 from cloister.local.draws import law_of
 from cloister.local.reports import Reports
 from cloister.local.survey import SurveyResult, example_survey, simulate
-from cloister.local.survey.ratings import _readings, mean_rating
-from cloister.local.survey.results import written_mean
+from cloister.local.survey._ratings import _readings, mean_rating
+from cloister.local.survey.results import format_mean
 
 SIGMAS = 6.2
 """A normal estimate is further off with a probability of 6e-10."""
 
 
 def asked(**facts: Any) -> Survey:
-    question = Question(**{"id": "q", "kind": "single_choice", "text": "?", "options": ("a", "b", "c")} | facts)
+    question = SurveyQuestion(**{"id": "q", "kind": "single_choice", "text": "?", "options": ("a", "b", "c")} | facts)
     return Survey(id="s", title="t", collector="c", questions=(question,))
 
 
@@ -201,7 +209,7 @@ def test_a_margin_of_half_of_what_is_possible_says_nothing() -> None:
 def test_the_mean_of_too_few_ratings_is_not_told() -> None:
     few = collected(asked(kind="rating", options=(1, 2, 3)), {"medium": [3, 1]})["q"]
     assert few.mean is not None
-    assert written_mean(few.mean).startswith("too few reports to say anything (± ")
+    assert format_mean(few.mean).startswith("too few reports to say anything (± ")
 
 
 def test_unanswered_questions_are_named(survey: Survey) -> None:

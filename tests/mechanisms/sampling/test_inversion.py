@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cloister.core import exact
-from cloister.mechanisms.sampling.categorical import draw_exponential_weights
-from cloister.mechanisms.sampling.comparison import toss_exponentials
-from cloister.mechanisms.sampling.fixed import Interval
-from cloister.mechanisms.sampling.inversion import Inversion, bernoulli, search
+from cloister.mechanisms.sampling.coins import toss_exponentials
+from cloister.mechanisms.sampling.inversion import (
+    FixedPointInterval,
+    Inversion,
+    bernoulli,
+    draw_exponential_weights,
+    search,
+)
 from tests.support.words import PreparedWords
 
 probabilities = st.fractions(min_value=0, max_value=1, max_denominator=1000)
@@ -18,20 +22,20 @@ probabilities = st.fractions(min_value=0, max_value=1, max_denominator=1000)
 
 @given(probabilities, probabilities, st.integers(min_value=1, max_value=100))
 def test_interval_arithmetic_encloses(first: Fraction, second: Fraction, bits: int) -> None:
-    x, y = Interval.of(first, bits), Interval.of(second, bits)
+    x, y = FixedPointInterval.of(first, bits), FixedPointInterval.of(second, bits)
     for interval, true in ((x, first), (x * y, first * second), (x + y, first + second), (x.one_minus(), 1 - first)):
         assert interval.low <= true * 2**bits <= interval.high
 
 
 @given(probabilities, st.fractions(min_value=Fraction(1, 10), max_value=1, max_denominator=1000))
 def test_interval_quotients_enclose(first: Fraction, second: Fraction) -> None:
-    quotient = Interval.of(first, 64).over(Interval.of(second, 64))
+    quotient = FixedPointInterval.of(first, 64).over(FixedPointInterval.of(second, 64))
     assert quotient.low <= first / second * 2**64 <= quotient.high
 
 
 @given(st.fractions(min_value=0, max_value=60, max_denominator=1000))
 def test_interval_exponentials_enclose(exponent: Fraction) -> None:
-    interval = Interval.exp_of_minus(exponent, 128)
+    interval = FixedPointInterval.exp_of_minus(exponent, 128)
     low, high = exact.exp_bounds(-exponent, digits=80)
     assert interval.low <= high * 2**128
     assert low * 2**128 <= interval.high
@@ -41,23 +45,28 @@ def test_interval_exponentials_enclose(exponent: Fraction) -> None:
 @given(st.integers(min_value=0, max_value=2**64 - 1), st.lists(st.integers(0, 2**64 - 1), min_size=4, max_size=4))
 def test_a_search_finds_what_a_table_finds(word: int, further: list[int]) -> None:
     thirds = [Fraction(k, 3) for k in (1, 2)]
-    found = search(PreparedWords(word, *further), lambda k, bits: Interval.of([*thirds, Fraction(1)][k], bits), last=2)
+    found = search(
+        PreparedWords(word, *further), lambda k, bits: FixedPointInterval.of([*thirds, Fraction(1)][k], bits), last=2
+    )
     assert found == _thresholds(*thirds).draw(PreparedWords(word, *further), 1)[0]
 
 
 @pytest.mark.parametrize(("words", "expected"), [((2**64 // 3, 0), 0), ((2**64 // 3, 2**64 - 1), 1)])
 def test_a_search_takes_further_words_when_it_must(words: tuple[int, ...], expected: int) -> None:
-    assert search(PreparedWords(*words), lambda k, bits: Interval.of(Fraction(k + 1, 3), bits), last=2) == expected
+    assert (
+        search(PreparedWords(*words), lambda k, bits: FixedPointInterval.of(Fraction(k + 1, 3), bits), last=2)
+        == expected
+    )
 
 
 def test_a_floor_is_told_only_when_it_is_certain() -> None:
-    assert Interval(7, 9, 3).floor_at(0) is None or Interval(7, 9, 3).floor_at(0) == 0
-    assert Interval(3, 5, 3).floor_at(1) is None
-    assert Interval(4, 5, 3).floor_at(1) == 1
+    assert FixedPointInterval(7, 9, 3).floor_at(0) is None or FixedPointInterval(7, 9, 3).floor_at(0) == 0
+    assert FixedPointInterval(3, 5, 3).floor_at(1) is None
+    assert FixedPointInterval(4, 5, 3).floor_at(1) == 1
 
 
 def _thresholds(*values: Fraction) -> Inversion:
-    return Inversion(lambda bits: [Interval.of(value, bits) for value in values])
+    return Inversion(lambda bits: [FixedPointInterval.of(value, bits) for value in values])
 
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
@@ -88,10 +97,12 @@ def test_a_shared_cell_is_decided_by_further_words(words: tuple[int, ...], expec
 def test_precision_grows_until_the_floors_are_certain() -> None:
     asked: list[int] = []
 
-    def vague_at_first(bits: int) -> list[Interval]:
+    def vague_at_first(bits: int) -> list[FixedPointInterval]:
         asked.append(bits)
         middle = 2 ** (bits - 1)
-        return [Interval(middle - 1, middle, bits)] if len(asked) == 1 else [Interval.of(HALF, bits)]
+        return (
+            [FixedPointInterval(middle - 1, middle, bits)] if len(asked) == 1 else [FixedPointInterval.of(HALF, bits)]
+        )
 
     assert Inversion(vague_at_first).draw(PreparedWords(2**63 + 1, 2**63 - 1), 2).tolist() == [1, 0]
     assert asked == [160, 256]
@@ -102,7 +113,7 @@ def test_no_thresholds_give_zero() -> None:
 
 
 def test_an_infinite_tail_is_reached_by_further_words() -> None:
-    from cloister.mechanisms.sampling.discrete_laplace import geometric
+    from cloister.mechanisms.sampling.discrete_noise import geometric
 
     deep = geometric(Fraction(1)).draw(PreparedWords(2**64 - 1, 2**64 - 1, 0), 1)[0]
     assert deep == 88  # the largest k with exp(-k) > 2**-128
@@ -110,23 +121,23 @@ def test_an_infinite_tail_is_reached_by_further_words() -> None:
 
 @pytest.mark.parametrize(("probability", "expected"), [(Fraction(0), 0), (Fraction(1), 1)])
 def test_certain_coins(probability: Fraction, expected: int) -> None:
-    coin = bernoulli(lambda bits: Interval.of(probability, bits))
+    coin = bernoulli(lambda bits: FixedPointInterval.of(probability, bits))
     assert coin.draw(PreparedWords(0, 1, 2**63, 2**64 - 1, 7), 4).tolist() == [expected] * 4
 
 
 def test_a_very_rare_coin_needs_no_endless_precision() -> None:
-    coin = bernoulli(lambda bits: Interval.exp_of_minus(Fraction(50_000), bits))
+    coin = bernoulli(lambda bits: FixedPointInterval.exp_of_minus(Fraction(50_000), bits))
     assert coin.draw(PreparedWords(0, 2**63, 2**64 - 2), 3).tolist() == [0, 0, 0]
 
 
 def test_close_tosses_are_decided_exactly() -> None:
-    cell = Interval.exp_of_minus(Fraction(1), 64).low
-    finer = Interval.exp_of_minus(Fraction(1), 128).low - (cell << 64)
+    cell = FixedPointInterval.exp_of_minus(Fraction(1), 64).low
+    finer = FixedPointInterval.exp_of_minus(Fraction(1), 128).low - (cell << 64)
     asked: list[int] = []
 
-    def exactly(index: int, bits: int) -> Interval:
+    def exactly(index: int, bits: int) -> FixedPointInterval:
         asked.append(index)
-        return Interval.exp_of_minus(Fraction(1), bits)
+        return FixedPointInterval.exp_of_minus(Fraction(1), bits)
 
     gammas = np.array([1.0, 1.0, 1.0, 1.0, 1.0])
     source = PreparedWords(cell - 5, cell + 5, cell, cell, 2**63, finer - 2, finer + 2)

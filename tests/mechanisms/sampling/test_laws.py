@@ -10,9 +10,14 @@ import pytest
 
 from cloister.core import exact
 from cloister.core.random import SeededRandomSource, SystemRandomSource, random_source
-from cloister.mechanisms.sampling.blocks import fill
-from cloister.mechanisms.sampling.discrete_gaussian import HalfGaussianLaw, discrete_gaussian
-from cloister.mechanisms.sampling.discrete_laplace import GeometricLaw, discrete_laplace, geometric
+from cloister.mechanisms.sampling.discrete_noise import (
+    GeometricLaw,
+    HalfGaussianLaw,
+    discrete_gaussian,
+    discrete_laplace,
+    fill,
+    geometric,
+)
 from cloister.testing import distributions, statistics
 from tests.mechanisms.sampling import reference
 from tests.support.words import PreparedWords

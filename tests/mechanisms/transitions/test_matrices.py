@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from cloister.attacks.auditing.exact_check import check_exactly
 from cloister.core import exact
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeMechanismError
 from cloister.mechanisms import BinaryRandomizedResponse
@@ -22,7 +23,6 @@ from cloister.mechanisms.transitions import (
     two_by_two_matrix,
     two_coin_matrix,
 )
-from cloister.testing.exact_check import check_exactly
 from tests.mechanisms.transitions.strategies import MATRIX, matrices
 
 inner = st.fractions(min_value="1/100", max_value="99/100", max_denominator=100)

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from cloister.core.random import RandomSource, random_source
 from cloister.crypto.paillier import PaillierPrivateKey
 from cloister.protocols import InProcessChannel, Transcript, run
-from cloister.protocols.pca.blinded_scatter import BlindedScatterPlan, plan_blinded_scatter
-from cloister.protocols.pca.fixed_point import FixedPoint
-from cloister.protocols.pca.moments import MomentsPlan, plan_moments
-from cloister.protocols.pca.parties import DataUser, Owner, Proxy
-from cloister.protocols.pca.plans import Budgeted
+from cloister.protocols.pca._blinded_scatter import BlindedScatterPlan, plan_blinded_scatter
+from cloister.protocols.pca._moments import MomentsPlan, plan_moments
+from cloister.protocols.pca._parties import DataUser, Owner, Proxy
+from cloister.protocols.pca._plans import Budgeted, FixedPoint
 from cloister.testing import samplers
 
 KEY = PaillierPrivateKey.generate(bits=1024, insecure_for_tests=True)

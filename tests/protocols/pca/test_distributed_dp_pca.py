@@ -18,7 +18,7 @@ from cloister.errors import (
     SeededRandomnessWarning,
 )
 from cloister.protocols.pca import protocol
-from cloister.protocols.pca.plans import Released
+from cloister.protocols.pca._plans import Released
 from tests.protocols.pca import runs
 
 PEOPLE = runs.people(3000)

@@ -10,10 +10,10 @@ from hypothesis import given, strategies as st
 
 from cloister.core.random import SeededRandomSource, random_source
 from cloister.errors import CryptoError, InternalError, ParameterError, ProtocolError, StatisticalError
-from cloister.protocols.pca.blinded_scatter import BlindedScatterPlan
-from cloister.protocols.pca.moments import MomentsPlan
-from cloister.protocols.pca.parties import Owner, Proxy, read_key
-from cloister.protocols.pca.plans import Released, Shares, symmetric
+from cloister.protocols.pca._blinded_scatter import BlindedScatterPlan
+from cloister.protocols.pca._moments import MomentsPlan
+from cloister.protocols.pca._parties import Owner, Proxy, read_key
+from cloister.protocols.pca._plans import Released, Shares, symmetric
 from cloister.testing import check_golden, distributions, load_goldens
 from cloister.testing.statistics import check_distribution, check_independent, check_same_distribution, check_scale
 from tests.protocols.pca import runs
@@ -246,7 +246,7 @@ def test_an_owner_refuses_too_many_rows_and_another_number_than_is_public(monkey
     options: dict[str, Any] = {"plan": runs.scatter_plan(), "key_bits": 1024, "source": random_source()}
     with pytest.raises(ParameterError, match="state public_rows"):
         Owner("east", np.ones((2, 2)), public_rows=3, **options)
-    monkeypatch.setattr("cloister.protocols.pca.parties.MOST_ROWS", 1)
+    monkeypatch.setattr("cloister.protocols.pca._parties.MOST_ROWS", 1)
     with pytest.raises(ParameterError, match="split them between several owners"):
         Owner("east", np.ones((2, 2)), **options)
 
@@ -269,7 +269,7 @@ def test_a_plan_refuses_other_ciphertexts_than_its_own() -> None:
 
 
 def runs_packing(plan: Any) -> Any:
-    from cloister.crypto.packing import Packing
+    from cloister.crypto.paillier import Packing
 
     return Packing.for_numbers(largest=plan.largest, bits=1024)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from cloister import Schema
 from cloister.data.table import Table
 from cloister.queries.inference_control import ControlledTable, Controls
-from cloister.queries.inference_control.auditing import Mask
+from cloister.queries.inference_control._linear_audit import Mask
 from tests.queries.neighbors import fast_table
 
 SALARIES = (1000, 2000, 3000, 2000, 1000, 6000, 2000, 10000, 2000, 4000)

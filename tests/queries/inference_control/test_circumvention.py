@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.attacks.interfaces.averaging import averaging
-from cloister.attacks.interfaces.differencing import differencing, value_of_newcomer
+from cloister.attacks.interfaces.differences import differencing, value_of_newcomer
+from cloister.attacks.interfaces.repeated_questions import averaging
 from cloister.errors import QueryRefusedError
 from cloister.queries.inference_control import ControlledTable, Controls, MemoryHistory
-from cloister.queries.inference_control.auditing import Mask
+from cloister.queries.inference_control._linear_audit import Mask
 from tests.queries.inference_control.controlled import (
     CUT_POINTS,
     SALARIES,
@@ -23,6 +23,7 @@ from tests.queries.inference_control.controlled import (
     staff_rows,
     ten,
 )
+from tests.support.thoroughness import examples
 
 
 def tracker(table: ControlledTable, target: str, padding: str) -> float | None:
@@ -72,8 +73,9 @@ def test_the_individual_tracker() -> None:
 @pytest.mark.parametrize("with_counts", [False, True])
 def test_differencing_works_without_the_audit_and_never_with_it(with_counts: bool) -> None:
     rows = staff_rows(40)
-    truth = rows["bonus"].to_pylist()[10:30]
-    questions = [("number >= 5", f"number >= 5 AND number <> {number}") for number in range(10, 30)]
+    people = range(10, 10 + examples(20, usual=6))
+    truth = rows["bonus"].to_pylist()[people.start : people.stop]
+    questions = [("number >= 5", f"number >= 5 AND number <> {number}") for number in people]
 
     def attacked(**controls: Any) -> Any:
         table = staff(40, controls=Controls(min_size=3, **controls))
@@ -183,7 +185,7 @@ questions = st.tuples(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25, usual=6), deadline=None)
 @given(st.integers(8, 13), st.lists(questions, min_size=3, max_size=12), st.booleans())
 def test_no_value_follows_from_what_is_answered(
     size: int, asked: list[tuple[list[tuple[str, int]], str, str]], pairs: bool

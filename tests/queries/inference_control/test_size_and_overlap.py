@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cloister.queries.inference_control.overlap import fewest_questions, overlap_permits
-from cloister.queries.inference_control.size import size_permits
+from cloister.queries.inference_control.controls import fewest_questions, overlap_permits, size_permits
 
 
 def test_of_ten_rows_none_one_nine_and_all_are_refused_at_a_size_of_two() -> None:

@@ -10,31 +10,31 @@ import pyarrow as pa
 import pytest
 
 from cloister.data.columns import Column
-from cloister.data.profile import StorageType
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
+from cloister.data.values import StorageType
 from cloister.errors import MissingBoundsError, ParameterError, UnconfirmedSchemaError, UnsafeQueryError
-from cloister.queries.catalog import Catalog
-from cloister.queries.contribution import Contribution
-from cloister.queries.planning import plan
-from cloister.queries.price import Price
-from cloister.queries.question import (
+from cloister.queries._contribution import Contribution
+from cloister.queries._query_plan import plan
+from cloister.queries._question import (
     CountDistinct,
     CountPresent,
     CountRows,
     CountUnits,
     Extreme,
-    Key,
+    GroupKey,
     Mean,
     Quantile,
     StandardDeviation,
     Total,
     Variance,
 )
+from cloister.queries.catalog import Catalog
+from cloister.queries.payment import Price
 from cloister.queries.sql import compile_sql
 
 
-def only_key(catalog: Catalog, text: str) -> Key:
+def only_key(catalog: Catalog, text: str) -> GroupKey:
     (key,) = compile_sql(f"SELECT COUNT(*) FROM data GROUP BY {text}", catalog).question.keys
     return key
 

@@ -13,15 +13,16 @@ from hypothesis import HealthCheck, given, reject, settings, strategies as st
 from cloister import Column, Schema
 from cloister.core.guarantees import Adjacency
 from cloister.errors import UnsafeQueryError
+from cloister.queries._contribution import Contribution
+from cloister.queries._question import Question
 from cloister.queries.catalog import Catalog
-from cloister.queries.contribution import Contribution
-from cloister.queries.question import Question
 from cloister.queries.sql import compile_sql
 from tests.queries.neighbors import SensitivityExceeded, check_neighbors, fast_table
+from tests.support.thoroughness import examples
 
 pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
 
-EXAMPLES = 96
+EXAMPLES = examples(96, usual=24)
 """Of each of the eight tests below."""
 
 DATA = pa.schema(

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.queries._uncertainty import Exactly, Linear, Noise, Unknown
 from cloister.queries.answers import Estimate
 from cloister.queries.catalog import Catalog
 from cloister.queries.sql import Compiled, compile_sql
-from cloister.queries.uncertainty import Exactly, Linear, Noise, Unknown
 
 
 def noisy(values: list[float], scale: float = 1.0) -> Estimate:

@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from sqlglot import exp
 
 from cloister.errors import UnsafeQueryError
+from cloister.queries._question import CountPresent, FixedPointNumber, Total
 from cloister.queries.catalog import Catalog
-from cloister.queries.question import CountPresent, Number, Total
 from cloister.queries.sql import compile_sql
 from tests.support import engine_tables, exact_answers, expressions
+from tests.support.thoroughness import examples
 
 
 @dataclass(frozen=True)
@@ -25,15 +26,15 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def engine(any_engine: engine_tables.NamedOpener) -> Engine:
-    examples = {"duckdb": 100, "postgres": 60, "spark": 10}
-    return Engine(any_engine.open, examples[any_engine.name])
+    tried = {"duckdb": examples(100, usual=30), "postgres": examples(60, usual=15), "spark": examples(10, usual=4)}
+    return Engine(any_engine.open, tried[any_engine.name])
 
 
 def catalog_of(engine: Engine, data: dict[str, Any]) -> Catalog:
     return Catalog(private={"data": engine.open(engine_tables.arrow_table(data), schema=expressions.SCHEMA)})
 
 
-def number_of(catalog: Catalog, text: str) -> Number | None:
+def number_of(catalog: Catalog, text: str) -> FixedPointNumber | None:
     """Return the number that SUM adds; None for one that is refused: too large, or the same in every row."""
     try:
         question = compile_sql(f"SELECT SUM({text}) FROM data", catalog).question

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import cloister as cl
 from cloister.core.guarantees import Guarantee, NoGuarantee
 from cloister.core.random import RandomSource, SeededRandomSource, integers_below
 from cloister.data.table import Table
-from cloister.synth.base import Facts, Synthesizer
-from cloister.synth.evaluation.tables import Tables, read_tables
-from cloister.synth.inference.sampling import uniforms
+from cloister.synth.base import SynthesisFacts, Synthesizer
+from cloister.synth.evaluation._coded_tables import Tables, read_tables
+from cloister.synth.inference._marginal_model import uniforms
 
 LETTERS = cl.Schema(
     [
@@ -52,7 +53,12 @@ PEOPLE = cl.Schema(
 
 
 def people(count: int, *, seed: int, schema: Any = PEOPLE) -> Table:
-    """Return made-up people whose illness follows from age and job, and whose pay follows from job."""
+    """Return made-up people whose illness follows from age and job, and whose pay follows from job; opened once."""
+    return _opened_people(count, seed).with_schema(schema)
+
+
+@cache
+def _opened_people(count: int, seed: int) -> Table:
     source = SeededRandomSource(seed)
     ages = integers_below(source, 100, count)
     jobs = integers_below(source, 4, count)
@@ -66,8 +72,7 @@ def people(count: int, *, seed: int, schema: Any = PEOPLE) -> Table:
                 "job": pa.array(["clerk", "nurse", "pilot", "smith"]).take(pa.array(jobs)),
                 "ill": pa.array(["no", "yes"]).take(pa.array(ill.astype(int))),
             }
-        ),
-        schema=schema,
+        )
     )
 
 
@@ -77,15 +82,15 @@ class Memorizer(Synthesizer):
 
     rows_seen_: pa.Table = field(init=False)
 
-    def _promise(self, facts: Facts) -> tuple[Guarantee, None]:
+    def _promise(self, facts: SynthesisFacts) -> tuple[Guarantee, None]:
         del facts
         return NoGuarantee(reason="it repeats the rows that it has seen"), None
 
-    def _expectations(self, facts: Facts) -> tuple[Any, ...]:
+    def _expectations(self, facts: SynthesisFacts) -> tuple[Any, ...]:
         del facts
         return ()
 
-    def _learn(self, facts: Facts, rows: Table, source: RandomSource) -> None:
+    def _learn(self, facts: SynthesisFacts, rows: Table, source: RandomSource) -> None:
         del source
         self.rows_seen_ = rows.to_arrow().select(list(facts.order))
         self.rows_, self.steps_ = float(len(self.rows_seen_)), ()

@@ -22,9 +22,9 @@ from cloister.errors import (
     UnknownColumnError,
 )
 from cloister.report import Report, Status
-from cloister.synth.evaluation.charts import share_chart
-from cloister.synth.evaluation.reporting import MOST_PANELS
-from cloister.synth.evaluation.words import distance_status, gap_status, verdict_of
+from cloister.synth.evaluation._quality_charts import share_chart
+from cloister.synth.evaluation._quality_report import MOST_PANELS
+from cloister.synth.evaluation._verdict import distance_status, gap_status, verdict_of
 from tests.synth.evaluation.small_tables import LETTERS, PEOPLE, Memorizer, letters, people
 
 ROWS = [("x", "red", 0), ("y", "blue", 3), ("z", "red", 1), ("x", "blue", 2)] * 10

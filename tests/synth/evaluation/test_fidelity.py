@@ -7,10 +7,17 @@ import numpy as np
 import pytest
 
 from cloister.core.random import SeededRandomSource
-from cloister.synth.evaluation import marginals
-from cloister.synth.evaluation.associations import compare_associations, correlation_ratio, cramers_v, pearson
-from cloister.synth.evaluation.marginals import column_distances, marginal_distances, pair_distances
-from cloister.synth.evaluation.ranges import range_errors
+from cloister.synth.evaluation import _fidelity as fidelity
+from cloister.synth.evaluation._fidelity import (
+    column_distances,
+    compare_associations,
+    correlation_ratio,
+    cramers_v,
+    marginal_distances,
+    pair_distances,
+    pearson,
+    range_errors,
+)
 from tests.synth.evaluation.small_tables import compared
 
 EVEN = [("x", "red", 0), ("x", "blue", 1), ("y", "red", 2), ("y", "blue", 3)]
@@ -55,7 +62,7 @@ def test_marginals_by_a_slow_way() -> None:
 def test_large_marginals_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = compared(MIXED, LINKED)
     dense = marginal_distances(tables, 2, _source())
-    monkeypatch.setattr(marginals, "_LARGEST_DENSE", 1)
+    monkeypatch.setattr(fidelity, "_LARGEST_DENSE", 1)
     assert marginal_distances(tables, 2, _source()) == dense
 
 
@@ -82,7 +89,7 @@ def test_resampled_is_what_sampling_alone_gives() -> None:
 
 
 def test_of_many_marginals_some_are_drawn_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marginals, "MOST_MARGINALS", 2)
+    monkeypatch.setattr(fidelity, "MOST_MARGINALS", 2)
     found = marginal_distances(compared(EVEN, LINKED), 2, _source())
     assert (found.compared, found.marginals) == (2, 3)
     assert found.to_dict()["compared"] == 2

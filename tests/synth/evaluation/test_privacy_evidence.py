@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from cloister.core.random import SeededRandomSource
-from cloister.synth.evaluation.copies import find_copies, standard_scores
-from cloister.synth.evaluation.encoding import Features
-from cloister.synth.evaluation.nearest import measure_guessing, measure_nearness, nearest
-from cloister.synth.evaluation.tables import read_tables
+from cloister.synth.evaluation._coded_tables import Features, read_tables
+from cloister.synth.evaluation._proximity import (
+    find_copies,
+    measure_guessing,
+    measure_nearness,
+    nearest,
+    standard_scores,
+)
 from tests.synth.evaluation.small_tables import compared, people
 
 A, B, C, D = ("x", "red", 0), ("y", "red", 1), ("z", "blue", 2), ("x", "blue", 3)
@@ -69,7 +73,7 @@ def test_nearest_by_a_slow_way() -> None:
     tables = compared([A, ("x", "red", None)], [A])
     features = Features(tables, (0, 1, 2))
     rows = np.array([[0, 0, 0], [0, 0, 3], [1, 1, 3], [3, 0, 4]], dtype=np.int32)
-    distances, places = nearest(features.mixed(rows[1:]), features.mixed(rows[:1]))
+    distances, places = nearest(features.mix(rows[1:]), features.mix(rows[:1]))
     assert distances**2 == pytest.approx([1 / 3, 1, 2 / 3])
     assert places.tolist() == [0, 0, 0]
 

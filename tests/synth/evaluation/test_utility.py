@@ -7,11 +7,17 @@ import pytest
 
 from cloister.core.random import SeededRandomSource
 from cloister.errors import DataError, MissingExtraError, ParameterError, UnknownColumnError
-from cloister.synth.evaluation.clusters import measure_clusters
-from cloister.synth.evaluation.models import CLASSIFIERS, REGRESSORS
-from cloister.synth.evaluation.propensity import measure_propensity
-from cloister.synth.evaluation.tables import Tables, read_tables
-from cloister.synth.evaluation.training import ModelScores, Training, area, measure_training, order_kept
+from cloister.synth.evaluation._coded_tables import Tables, read_tables
+from cloister.synth.evaluation._models import CLASSIFIERS, REGRESSORS
+from cloister.synth.evaluation._propensity import measure_propensity
+from cloister.synth.evaluation._utility import (
+    ModelScores,
+    TrainingUtility,
+    area,
+    measure_clusters,
+    measure_training,
+    order_kept,
+)
 from tests.synth.evaluation.small_tables import compared, people
 
 QUICK = ("logistic regression", "tree")
@@ -116,7 +122,9 @@ def test_without_a_holdout_rows_are_set_aside() -> None:
 def test_gap_is_not_defined_where_nothing_is_learned() -> None:
     scores = ModelScores(model="tree", real=0.5, synthetic=0.4, reverse=0.5, baseline=0.5)
     assert scores.gap is None
-    whole = Training(target="a", task="classification", scores=(scores,), trained=(1, 1), tested=1, has_holdout=False)
+    whole = TrainingUtility(
+        target="a", task="classification", scores=(scores,), trained=(1, 1), tested=1, has_holdout=False
+    )
     assert whole.gap is None
     assert whole.baseline == 0.5
 

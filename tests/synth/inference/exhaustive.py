@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.synth.inference.measurement import Measurement
-from cloister.synth.inference.model import MarginalModel
+from cloister.synth.inference._estimation import NoisyMarginal
+from cloister.synth.inference._marginal_model import MarginalModel
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ def marginal_of(joint: Floats, columns: Sequence[int]) -> Floats:
     return np.asarray(joint.sum(axis=tuple(axis for axis in range(joint.ndim) if axis not in columns)))
 
 
-def objective(joint: Floats, seen: Sequence[Measurement], rows: float, entropy: float) -> float:
+def objective(joint: Floats, seen: Sequence[NoisyMarginal], rows: float, entropy: float) -> float:
     """Return what an estimate minimizes."""
     present = joint[joint > 0]
     total = entropy * float((present * np.log(present)).sum())

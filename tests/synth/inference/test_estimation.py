@@ -5,12 +5,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cloister.core.random import SeededRandomSource
-from cloister.synth.inference.beliefs import Beliefs
-from cloister.synth.inference.estimation import Estimator, Zeros
-from cloister.synth.inference.junction_tree import junction_tree
-from cloister.synth.inference.measurement import Measurement, merged, total_of
-from cloister.synth.inference.model import MarginalModel
-from cloister.synth.inference.sampling import uniforms
+from cloister.synth.inference._estimation import Estimator, NoisyMarginal, Zeros, merge_repeats, total_of
+from cloister.synth.inference._junction_tree import Beliefs, junction_tree
+from cloister.synth.inference._marginal_model import MarginalModel, uniforms
 from tests.synth.inference.exhaustive import Floats, joint_of, marginal_of, objective
 
 SIZES = (2, 3, 4, 2)
@@ -62,9 +59,9 @@ def test_a_marginal_across_cliques_takes_any_number_of_columns() -> None:
 def test_the_estimate_minimizes_the_objective(groups: list[tuple[int, ...]], seed: int) -> None:
     truth = spread(seed, SIZES) ** 3
     truth *= 1000 / truth.sum()
-    seen = merged(
+    seen = merge_repeats(
         [
-            Measurement(
+            NoisyMarginal(
                 group,
                 marginal_of(truth, group) + 40 * (spread(seed + place, tuple(SIZES[c] for c in group)) - 0.5),
                 10.0,
@@ -89,7 +86,7 @@ def test_the_estimate_minimizes_the_objective(groups: list[tuple[int, ...]], see
 def test_a_tree_of_exact_marginals_is_reproduced() -> None:
     truth = spread(3, SIZES) * 1000
     groups = [(0, 1), (1, 2), (2, 3)]
-    seen = [Measurement(group, marginal_of(truth, group), 0.01) for group in groups]
+    seen = [NoisyMarginal(group, marginal_of(truth, group), 0.01) for group in groups]
     model = Estimator(iterations=2000, tolerance=1e-9, entropy=1e-3).fit(SIZES, seen)
     for group in groups:
         assert model.marginal(group) * model.total == pytest.approx(marginal_of(truth, group), rel=1e-3)
@@ -97,7 +94,7 @@ def test_a_tree_of_exact_marginals_is_reproduced() -> None:
 
 def test_what_is_impossible_has_no_probability() -> None:
     possible = np.array([[True, False, True], [True, True, True]])
-    seen = [Measurement((0, 1), np.array([[10.0, 7.0, 5.0], [1.0, 2.0, 3.0]]), 1.0)]
+    seen = [NoisyMarginal((0, 1), np.array([[10.0, 7.0, 5.0], [1.0, 2.0, 3.0]]), 1.0)]
     model = Estimator().fit((2, 3), seen, zeros=[Zeros((0, 1), possible)])
     assert model.marginal((0, 1))[0, 1] == 0
     assert model.marginal((0, 1)).sum() == pytest.approx(1)
@@ -106,26 +103,29 @@ def test_what_is_impossible_has_no_probability() -> None:
 
 def test_what_is_impossible_holds_between_columns_that_were_not_measured_together() -> None:
     possible = ~np.eye(3, dtype=bool)
-    seen = [Measurement((0,), np.array([10.0, 20.0, 30.0]), 1.0), Measurement((1,), np.array([20.0, 20.0, 20.0]), 1.0)]
+    seen = [
+        NoisyMarginal((0,), np.array([10.0, 20.0, 30.0]), 1.0),
+        NoisyMarginal((1,), np.array([20.0, 20.0, 20.0]), 1.0),
+    ]
     model = Estimator(iterations=2000).fit((3, 3), seen, zeros=[Zeros((0, 1), possible)])
     assert np.diag(model.marginal((0, 1))) == pytest.approx(0)
     assert model.marginal((0,)) == pytest.approx(np.array([1, 2, 3]) / 6, abs=0.01)
 
 
 def test_repeated_measurements_are_averaged_by_their_exactness() -> None:
-    (once,) = merged([Measurement((0,), np.array([0.0]), 1.0), Measurement((0,), np.array([5.0]), 2.0)])
+    (once,) = merge_repeats([NoisyMarginal((0,), np.array([0.0]), 1.0), NoisyMarginal((0,), np.array([5.0]), 2.0)])
     assert once.values == pytest.approx([1.0])
     assert once.deviation == pytest.approx(np.sqrt(1 / 1.25))
 
 
 def test_the_number_of_rows_comes_from_the_noisy_sums() -> None:
-    seen = [Measurement((0,), np.array([50.0, 50.0]), 1.0), Measurement((1,), np.array([40.0] * 4), 1.0)]
+    seen = [NoisyMarginal((0,), np.array([50.0, 50.0]), 1.0), NoisyMarginal((1,), np.array([40.0] * 4), 1.0)]
     assert total_of(seen) == pytest.approx((100 / 2 + 160 / 4) / (1 / 2 + 1 / 4))
-    assert total_of([Measurement((0,), np.array([-5.0, 2.0]), 1.0)]) == 1.0
+    assert total_of([NoisyMarginal((0,), np.array([-5.0, 2.0]), 1.0)]) == 1.0
 
 
 def test_a_warm_start_ends_where_a_cold_one_does() -> None:
-    seen = [Measurement((0, 1), spread(5, (2, 3)) * 100, 2.0), Measurement((1, 2), spread(6, (3, 4)) * 100, 2.0)]
+    seen = [NoisyMarginal((0, 1), spread(5, (2, 3)) * 100, 2.0), NoisyMarginal((1, 2), spread(6, (3, 4)) * 100, 2.0)]
     exact = Estimator(iterations=2000, tolerance=1e-9)
     first = exact.fit(SIZES, seen[:1])
     warm, cold = exact.fit(SIZES, seen, start=first), exact.fit(SIZES, seen)

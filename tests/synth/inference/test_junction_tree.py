@@ -5,7 +5,7 @@ from itertools import combinations
 
 from hypothesis import given, settings, strategies as st
 
-from cloister.synth.inference.junction_tree import JunctionTree, TreeSizes, joined, junction_tree, mask_of
+from cloister.synth.inference._junction_tree import JunctionTree, TreeSizes, junction_tree, mask_of, neighbor_masks
 
 SIZES = (2, 3, 4, 5, 6, 7)
 GROUPS = st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=3).map(sorted).map(tuple), max_size=8)
@@ -27,7 +27,7 @@ def test_every_group_has_a_home_and_columns_are_shared_through_parents_only(grou
 @given(groups=GROUPS, extra=st.sets(st.integers(0, 5), min_size=2, max_size=3))
 @settings(max_examples=200, deadline=None)
 def test_the_predicted_size_is_that_of_the_tree(groups: list[tuple[int, ...]], extra: set[int]) -> None:
-    predicted = TreeSizes(SIZES).total(joined(len(SIZES), groups), mask_of(extra))
+    predicted = TreeSizes(SIZES).total(neighbor_masks(len(SIZES), groups), mask_of(extra))
     assert predicted == junction_tree(SIZES, [*groups, tuple(sorted(extra))]).cells
 
 

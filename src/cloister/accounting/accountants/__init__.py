@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from cloister.accounting.accountants.automatic import accountant_named, compare, compose
 from cloister.accounting.accountants.base import Accountant
-from cloister.accounting.accountants.gaussian import GaussianAccountant
-from cloister.accounting.accountants.numerical import NumericalAccountant
-from cloister.accounting.accountants.pld import PldAccountant
-from cloister.accounting.accountants.pure import PureAccountant
+from cloister.accounting.accountants.closed_form import GaussianAccountant, PureAccountant, ZeroConcentratedAccountant
+from cloister.accounting.accountants.numerical import NumericalAccountant, PldAccountant
 from cloister.accounting.accountants.renyi import RenyiAccountant
-from cloister.accounting.accountants.zero_concentrated import ZeroConcentratedAccountant
 
 __all__ = [
     "Accountant",

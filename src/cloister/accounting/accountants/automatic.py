@@ -1,11 +1,16 @@
-"""The front door: compose releases with the best accountant that knows them all, and compare accountants."""
+"""Composition for users: releases composed by the best accountant that knows them all, and accountants compared.
+
+Releases are composed when they have their relation and unit in common; the caveats and assumptions of all of them are
+carried over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from cloister.accounting.accountants.base import (
     Accountant,
@@ -16,19 +21,120 @@ from cloister.accounting.accountants.base import (
     supports_all,
     tally,
 )
-from cloister.accounting.accountants.gaussian import GaussianAccountant
-from cloister.accounting.accountants.numerical import NumericalAccountant
-from cloister.accounting.accountants.pld import PldAccountant
-from cloister.accounting.accountants.pure import PureAccountant
-from cloister.accounting.accountants.releases import Releases, in_common
+from cloister.accounting.accountants.closed_form import GaussianAccountant, PureAccountant, ZeroConcentratedAccountant
+from cloister.accounting.accountants.numerical import NumericalAccountant, PldAccountant
 from cloister.accounting.accountants.renyi import RenyiAccountant
-from cloister.accounting.accountants.zero_concentrated import ZeroConcentratedAccountant
-from cloister.accounting.events import SubsampledEvent
+from cloister.accounting.events import Event, SubsampledEvent
 from cloister.core import validation
-from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
-from cloister.errors import AccountingError, ParameterError, UnsupportedEventError
+from cloister.core.guarantees import Adjacency, ApproxDP, Caveat, DifferentialPrivacy, Guarantee, PureDP
+from cloister.errors import AccountingError, ParameterError, ParameterTypeError, UnsupportedEventError
 
-__all__ = ["accountant_named", "check_relation", "compare", "compose"]
+__all__ = [
+    "AccountedRelease",
+    "Common",
+    "Releases",
+    "accountant_named",
+    "check_relation",
+    "compare",
+    "compose",
+    "in_common",
+]
+
+
+_T = TypeVar("_T")
+
+
+@runtime_checkable
+class AccountedRelease(Protocol):
+    """A result or a mechanism: something with an event and the promise that was made for it."""
+
+    @property
+    def event(self) -> Event:
+        """Return what ran, for the accountants."""
+        ...
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return what was promised."""
+        ...
+
+
+Releases: TypeAlias = "AccountedRelease | Iterable[AccountedRelease]"
+"""One release, or several in any order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """What all releases share, and everything that any of them assumes or warns of."""
+
+    counts: Tally
+    adjacency: Adjacency
+    unit: str
+    assumptions: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
+
+
+def in_common(given: Events | Releases, *, adjacency: Adjacency | str | None, unit: str | None) -> Common:
+    """Return the events, relation and unit of plain events with both stated, or of releases that carry them."""
+    items = _as_list(given)
+    releases = [item for item in items if not isinstance(item, Event) and isinstance(item, AccountedRelease)]
+    if not releases:
+        return _of_events(given if isinstance(given, Event | Tally) else items, adjacency, unit)
+    if len(releases) < len(items):
+        raise ParameterTypeError(
+            "Releases and plain events cannot be composed in one call.",
+            fix="give results or mechanisms alone, or events alone with adjacency= and unit=.",
+        )
+    promises = [_promise(release) for release in releases]
+    relation = None if adjacency is None else _relation(adjacency)
+    return Common(
+        counts=tally([release.event for release in releases]),
+        adjacency=_one("adjacency", [promise.adjacency for promise in promises], relation),
+        unit=_one("unit", [promise.unit for promise in promises], unit),
+        assumptions=tuple(dict.fromkeys(text for promise in promises for text in promise.assumptions)),
+        caveats=tuple(dict.fromkeys(caveat for promise in promises for caveat in promise.caveats)),
+    )
+
+
+def _of_events(events: Events, adjacency: Adjacency | str | None, unit: str | None) -> Common:
+    counts = tally(events)
+    if adjacency is None or unit is None:
+        raise ParameterError(
+            "Events do not say between which neighbors they are private.",
+            fix='add for example adjacency="add_remove", unit="row", or give the results or mechanisms themselves.',
+        )
+    return Common(counts=counts, adjacency=_relation(adjacency), unit=unit)
+
+
+def _as_list(given: object) -> list[Any]:  # whatever a caller put in
+    if isinstance(given, Event | AccountedRelease | str | bytes | Mapping) or not isinstance(given, Iterable):
+        return [given]
+    return list(given)
+
+
+def _promise(release: AccountedRelease) -> DifferentialPrivacy:
+    if isinstance(release.guarantee, DifferentialPrivacy):
+        return release.guarantee
+    kind = getattr(release.guarantee, "kind", type(release.guarantee).__name__)
+    raise AccountingError(
+        f"A release with a guarantee of kind {kind} cannot be composed.",
+        fix="compose differentially private results or mechanisms only.",
+    )
+
+
+def _relation(adjacency: Adjacency | str) -> Adjacency:
+    return Adjacency(validation.check_choice(adjacency, name="adjacency", allowed=[*Adjacency]))
+
+
+def _one(name: str, values: list[_T], stated: _T | None) -> _T:
+    known = list(dict.fromkeys([*values, *([] if stated is None else [stated])]))
+    if len(known) > 1:
+        raise AccountingError(
+            f"Releases with different {name} do not compose: {', '.join(map(str, known))}.",
+            fix="release them for the same unit and relation; to_replace() restates an add_remove promise.",
+        )
+    return known[0]
+
 
 _ACCOUNTANTS: tuple[type[Accountant], ...] = (
     PureAccountant,
@@ -36,7 +142,6 @@ _ACCOUNTANTS: tuple[type[Accountant], ...] = (
     GaussianAccountant,
     RenyiAccountant,
     NumericalAccountant,
-    PldAccountant,
 )
 
 
@@ -58,7 +163,7 @@ def compose(
         delta: Asks for epsilon at this delta.
         epsilon: Asks for delta at this epsilon. With neither, the plain sum of pure losses is returned.
         accountant: "auto" takes the smallest valid bound that is cheap to find; or one of "pure",
-            "zero_concentrated", "gaussian", "renyi", "numerical", "pld"; or an `Accountant`.
+            "zero_concentrated", "gaussian", "renyi", "numerical"; or an `Accountant`.
         adjacency: The neighbor relation under which every event was calibrated; required for plain events.
         unit: The protected unit; required for plain events.
 
@@ -103,7 +208,7 @@ def compare(events: Events, *, delta: object) -> dict[str, Fraction]:
     counts = tally(events)
     slack = validation.check_delta(delta, allow_zero=False)
     answers = {}
-    for accountant in (cls() for cls in _ACCOUNTANTS[:-1]):
+    for accountant in (cls() for cls in _ACCOUNTANTS):
         if supports_all(accountant, counts):
             with suppress(AccountingError):
                 answers[accountant.name] = accountant.epsilon(counts, delta=slack)
@@ -112,6 +217,8 @@ def compare(events: Events, *, delta: object) -> dict[str, Fraction]:
 
 def accountant_named(name: str) -> Accountant:
     """Return an accountant by its name."""
+    if name == PldAccountant.name:
+        return PldAccountant()
     known = {cls.name: cls for cls in _ACCOUNTANTS}
     validation.check_choice(name, name="accountant", allowed=("auto", *known))
     return known[name]()
@@ -144,6 +251,7 @@ def _answer(
         return ask(accountant_named(accountant))
     if pure or not counts:
         return ask(PureAccountant())
+    # Its answer is exact, so that no other accountant can do better.
     if supports_all(GaussianAccountant(), counts):
         return ask(GaussianAccountant())
     return _smallest(counts, ask)

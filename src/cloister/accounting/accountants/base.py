@@ -58,7 +58,7 @@ def tally(events: Events) -> Tally:
     return counts
 
 
-def supported(accountant: Accountant, events: Events) -> Tally:
+def check_supported(accountant: Accountant, events: Events) -> Tally:
     """Return the tally of events, or raise if the accountant does not know one of them."""
     counts = tally(events)
     for event in counts:
@@ -110,6 +110,7 @@ def _count(events: Events, times: int, counts: Tally) -> None:
             _count(inner, times * count, counts)
         case SequenceEvent(events=parts):
             _count(parts, times, counts)
+        # Nobody enters such a sample, and everybody one with rate 1: neither needs an accountant that knows samples.
         case SubsampledEvent(rate=rate) if rate == 0:
             return
         case SubsampledEvent(rate=rate, event=inner) if rate == 1:

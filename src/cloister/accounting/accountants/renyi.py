@@ -14,9 +14,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.accounting.accountants.base import Events, has_approx_loss, supported
-from cloister.accounting.accountants.losses import laplace_like, log_moment
-from cloister.accounting.accountants.zero_concentrated import has_zero_concentrated_loss, zero_concentrated_loss
+from cloister.accounting.accountants._dominating_pairs import laplace_like, log_moment
+from cloister.accounting.accountants.base import Events, check_supported, has_approx_loss
+from cloister.accounting.accountants.closed_form import has_zero_concentrated_loss, zero_concentrated_loss
 from cloister.accounting.conversions import delta_too_small, float_delta, renyi_to_delta, renyi_to_epsilon
 from cloister.accounting.events import (
     ApproxEvent,
@@ -26,8 +26,8 @@ from cloister.accounting.events import (
     SubsampledEvent,
     ZeroConcentratedEvent,
 )
-from cloister.accounting.sums import sum_above
 from cloister.core import exact, validation
+from cloister.core.exact import sum_above
 from cloister.errors import ParameterError
 
 __all__ = ["RenyiAccountant"]
@@ -60,7 +60,7 @@ class RenyiAccountant:
 
     def divergence(self, events: Events, *, order: float) -> Fraction:
         """Return an upper bound of the Rényi divergence of one order above 1, without slacks in delta."""
-        found = float(_curve(supported(self, events), np.array([float(order)]))[0]) if order > 1 else np.nan
+        found = float(_curve(check_supported(self, events), np.array([float(order)]))[0]) if order > 1 else np.nan
         if not np.isfinite(found):
             raise ParameterError(
                 "The divergence of this order is not known.",
@@ -71,7 +71,7 @@ class RenyiAccountant:
     def epsilon(self, events: Events, *, delta: object) -> Fraction:
         """Return epsilon at a delta above 0."""
         wanted = validation.check_delta(delta, allow_zero=False)
-        counts = supported(self, events)
+        counts = check_supported(self, events)
         slack = _slack(counts)
         if wanted <= slack:
             raise delta_too_small(slack)
@@ -81,7 +81,7 @@ class RenyiAccountant:
     def delta(self, events: Events, *, epsilon: object) -> Fraction:
         """Return delta at an epsilon."""
         wanted = validation.check_epsilon(epsilon, allow_zero=True)
-        counts = supported(self, events)
+        counts = check_supported(self, events)
         found = renyi_to_delta(ORDERS, _curve(counts, ORDERS), epsilon=exact.float_below(wanted))
         return min(Fraction(1), exact.upper(found) + _slack(counts))
 
@@ -110,6 +110,7 @@ def _curve(counts: Mapping[Event, int], orders: Floats) -> Floats:
                 total += count * _sampled_curve(event, orders)
             case _:
                 laplace.append((*_pair(event), count))
+    # A sum of floats may have lost a few digits, which the factor gives back.
     total += orders * (sum(linear) * (1 + 1e-12))
     for start in range(0, len(laplace), _CHUNK):
         total += _laplace_curve(laplace[start : start + _CHUNK], orders)
@@ -121,6 +122,7 @@ def _laplace_curve(rows: list[tuple[float, int, int]], orders: Floats) -> Floats
     tilts = orders - 1
     moments = log_moment(tilts, epsilons, steps)
     margin = _ROUNDING * (1 + tilts * epsilons)
+    # No divergence of a pure release is above its epsilon, and at large orders that is the better bound.
     return np.asarray((counts * np.minimum((moments + margin) / tilts, epsilons)).sum(axis=0), dtype=float)
 
 
@@ -143,6 +145,7 @@ def _sampled_curve(event: SubsampledEvent, orders: Floats) -> Floats:
 def _sampled_gaussian(order: int, inner: Floats, rate: float) -> float:
     """Return the divergence of sampled Gaussian noise: a binomial mixture of exp(j (j-1) / (2 m**2))."""
     index = np.arange(order + 1)
+    # At order 2 the divergence of Gaussian noise is 2 rho.
     rho = inner[0] / 2
     terms = _log_binomial(order, rate) + index * (index - 1) * rho
     return _log_sum(terms) / (order - 1)
@@ -153,6 +156,7 @@ def _sampled_general(order: int, inner: Floats, rate: float) -> float:
     weights = _log_binomial(order, rate)
     powers = np.arange(2, order + 1)
     terms = weights[2:] + (powers - 1) * inner[: order - 1]
+    # The bound has its factor 3 from the third power on.
     terms[1:] += np.log(3)
     first = (order - 1) * np.log1p(-rate) + np.log1p((order - 1) * rate)
     return _log_sum(np.append(terms, first)) / (order - 1)
@@ -170,6 +174,7 @@ def _log_sum(terms: Floats) -> float:
     """Return ln(sum(exp(terms))), rounded up by a margin for the terms' own rounding."""
     peak = float(terms.max())
     size = float(np.abs(terms[np.isfinite(terms)]).max())
+    # A moment of a likelihood ratio is at least 1, so that a negative logarithm is rounding.
     return max(0.0, peak + float(np.log(np.exp(terms - peak).sum()))) + _ROUNDING * (1 + size)
 
 

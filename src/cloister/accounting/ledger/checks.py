@@ -35,7 +35,7 @@ def check_name(value: object, *, name: str) -> str:
 def check_spelling(value: str, known: Iterable[str], *, name: str) -> None:
     """Raise if a new name differs from a known one only by capitals, width or other forms of the same letters."""
     for other in known:
-        if other != value and _folded(other) == _folded(value):
+        if other != value and _fold(other) == _fold(value):
             raise AccountMismatchError(
                 f'The {name} "{value}" is only another spelling of "{other}".',
                 fix=f'write {name} "{other}", or choose a name that differs by more than capitals or width.',
@@ -106,7 +106,8 @@ def digest_of_key(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
+    # Folding capitals can undo a normal form, so that one round is not enough.
     for _ in range(2):
         text = unicodedata.normalize("NFKC", text).casefold()
     return text

@@ -1,1 +1,1 @@
-"""The ways to find classes: each takes cells and checks, and returns a partition."""
+"""The anonymization algorithms: each takes cells and checks, and returns a partition into equivalence classes."""

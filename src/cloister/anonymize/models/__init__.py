@@ -1,13 +1,19 @@
 """Privacy models of released tables: the counts they look at, and the checks."""
 
-from cloister.anonymize.models.checks import Check, all_hold, all_hold_together, check_of
-from cloister.anonymize.models.classes import Classes, Histogram, classes_of, classes_of_cells, overall_counts
+from cloister.anonymize.models.checks import ModelCheck, all_hold, all_hold_together, check_of
+from cloister.anonymize.models.equivalence_classes import (
+    EquivalenceClasses,
+    Histogram,
+    classes_of,
+    classes_of_cells,
+    overall_counts,
+)
 from cloister.anonymize.models.settings import model_from, settings_of
 
 __all__ = [
-    "Check",
-    "Classes",
+    "EquivalenceClasses",
     "Histogram",
+    "ModelCheck",
     "all_hold",
     "all_hold_together",
     "check_of",

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.anonymize.attributes import Attribute
+from cloister.anonymize.attributes import CodedAttribute
 from cloister.anonymize.cells import Sensitive
-from cloister.anonymize.models.classes import Histogram
+from cloister.anonymize.models.equivalence_classes import Histogram
 
 Wholes: TypeAlias = NDArray[Any]
 """Whole numbers: 64 bits, or Python integers where those would not hold them."""
@@ -27,6 +27,8 @@ def equal(histogram: Histogram, sensitive: Sensitive) -> Ratios:
     del sensitive
     total = int(histogram.overall.sum())
     counts, overall, sizes = _roomy(histogram, scale=2)
+    # Differences of shares add up to zero, so that the positive ones alone are the distance; they are among values
+    # that occur.
     excess = counts * total - overall[histogram.values] * sizes[histogram.classes]
     return np.add.reduceat(np.maximum(excess, 0), histogram.starts), sizes * total
 
@@ -44,6 +46,7 @@ def ordered(histogram: Histogram, sensitive: Sensitive) -> Ratios:
     order = value_order(sensitive, histogram.overall)
     scale, total = max(len(order) - 1, 1), int(histogram.overall.sum())
     _, overall, sizes = _roomy(histogram, scale=scale)
+    # Earth is moved between neighbors, so that the cost is the sum of differences of running totals.
     reference = np.cumsum(overall[order])
 
     def moved(counts: Wholes, sizes: Wholes) -> Wholes:
@@ -65,14 +68,19 @@ def hierarchical(histogram: Histogram, sensitive: Sensitive) -> Ratios:
     return _in_blocks(histogram, sizes, moved), sizes * (total * height)
 
 
-def _tree_cost(extra: Wholes, attribute: Attribute) -> Wholes:
+def _tree_cost(extra: Wholes, attribute: CodedAttribute) -> Wholes:
     """Return what it costs to even out each line, as a multiple of one over the height."""
     cost = np.zeros(len(extra), dtype=extra.dtype)
     below, nodes = extra, attribute.ancestors[0]
     for level in range(1, attribute.height + 1):
         parents = _parents(nodes, attribute.ancestors[level], below.shape[1])
         size = attribute.size(level)
-        surplus, lack = _added(np.maximum(below, 0), parents, size), _added(np.maximum(-below, 0), parents, size)
+        surplus, lack = (
+            _add_to_parents(np.maximum(below, 0), parents, size),
+            _add_to_parents(np.maximum(-below, 0), parents, size),
+        )
+        # What children have too much or too little is evened out below their parent, and only the rest goes on
+        # upwards.
         cost = cost + np.minimum(surplus, lack).sum(axis=1) * level
         below, nodes = surplus - lack, attribute.ancestors[level]
     return cost
@@ -84,7 +92,7 @@ def _parents(nodes: NDArray[Any], above: NDArray[Any], size: int) -> NDArray[np.
     return parents
 
 
-def _added(numbers: Wholes, parents: NDArray[np.int64], size: int) -> Wholes:
+def _add_to_parents(numbers: Wholes, parents: NDArray[np.int64], size: int) -> Wholes:
     total = np.zeros((size, len(numbers)), dtype=numbers.dtype)
     np.add.at(total, parents, numbers.T)
     return total.T

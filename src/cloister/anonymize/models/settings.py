@@ -38,6 +38,7 @@ _MODELS: dict[str, type[Syntactic]] = {
         KMap,
     )
 }
+# The most telling come first, since several models have a k beside their own number.
 _TELLING: tuple[tuple[str, type[Syntactic]], ...] = (
     ("alpha", AlphaKAnonymity),
     ("p", PSensitivity),
@@ -62,7 +63,7 @@ def model_from(settings: object) -> Guarantee:
             "A model is neither a model nor its settings.", fix='write cl.KAnonymity(k=5) or {"k": 5}.'
         )
     given = {str(name): value for name, value in settings.items()}
-    model = _named(given.pop("model", None), given)
+    model = _find_model(given.pop("model", None), given)
     try:
         return model(**given)
     except TypeError:
@@ -75,7 +76,7 @@ def model_from(settings: object) -> Guarantee:
         ) from None
 
 
-def _named(name: object, given: Mapping[str, Any]) -> type[Syntactic]:
+def _find_model(name: object, given: Mapping[str, Any]) -> type[Syntactic]:
     if name is None:
         found = next((model for number, model in _TELLING if number in given), None)
         if found is None:
@@ -105,4 +106,5 @@ def plain(value: Any) -> Any:  # a field of a model
         return value
     if value.denominator == 1:
         return int(value)
+    # A float only where it says exactly the same when it is read again.
     return float(value) if Fraction(str(float(value))) == value else text(value)

@@ -6,22 +6,16 @@ they promise nothing: the anonymization models and differential privacy do. Oper
 
 from __future__ import annotations
 
-from cloister.anonymize.operations.base import Operation, Outcome, operations
-from cloister.anonymize.operations.coding import BottomCode, Round, TopCode
-from cloister.anonymize.operations.date_shifting import ShiftDates
-from cloister.anonymize.operations.generalization import Generalize
-from cloister.anonymize.operations.invariant_matrices import invariant_matrix
-from cloister.anonymize.operations.log import StepLog
+from cloister.anonymize.operations.base import Operation, OperationOutcome, StepLog, operations
+from cloister.anonymize.operations.generalization import BottomCode, Generalize, Round, TopCode
 from cloister.anonymize.operations.model_replacement import ReplaceByModel, fit_marginal
-from cloister.anonymize.operations.noise import AddNoise
-from cloister.anonymize.operations.pram import Pram
-from cloister.anonymize.operations.pseudonyms import Pseudonymize, RandomTokens, reveal
+from cloister.anonymize.operations.noise import AddNoise, reconstruct_distribution
+from cloister.anonymize.operations.pram import PostRandomize, invariant_matrix
+from cloister.anonymize.operations.pseudonyms import Pseudonymize, RandomTokens, ShiftDates, reveal
 from cloister.anonymize.operations.recipe import Prepared, Recipe
-from cloister.anonymize.operations.reconstruction import reconstruct_distribution
-from cloister.anonymize.operations.record_swapping import SwapRecords
 from cloister.anonymize.operations.secret import Secret
 from cloister.anonymize.operations.suppression import DropColumn, SuppressCells, SuppressRecords
-from cloister.anonymize.operations.swapping import Swap
+from cloister.anonymize.operations.swapping import Swap, SwapRecords
 from cloister.mechanisms.transitions import (
     estimate_shares,
     estimate_yes_share,
@@ -37,8 +31,8 @@ __all__ = [
     "DropColumn",
     "Generalize",
     "Operation",
-    "Outcome",
-    "Pram",
+    "OperationOutcome",
+    "PostRandomize",
     "Prepared",
     "Pseudonymize",
     "RandomTokens",

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from cloister.anonymize.operations.base import Context, Operation, operations
-from cloister.anonymize.operations.cells import Floats, column_of, floats_of, is_number, present, with_column
-from cloister.anonymize.operations.plain import names
-from cloister.anonymize.operations.sampling import uniforms
-from cloister.core._late import late_module
+from cloister.anonymize.operations._arrow_columns import Floats, column_of, floats_of, is_number, present, with_column
+from cloister.anonymize.operations.base import Operation, OperationContext, need_names, operations
+from cloister.anonymize.operations.noise import uniforms
+from cloister.core.construction import construct
+from cloister.core.lazy_imports import late_module
 from cloister.core.random import RandomSource, integers_below
 from cloister.errors import DataError, PrivacyParameterWarning
 
@@ -61,10 +61,16 @@ class ReplaceByModel(Operation):
 
     columns: tuple[str, ...] = field(kw_only=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", names(self.columns))
+    def __init__(
+        self,
+        columns: str | Sequence[str],
+    ) -> None:
+        construct(self, columns=columns)
 
-    def transform(self, rows: pa.Table, context: Context) -> pa.Table:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", need_names(self.columns))
+
+    def transform(self, rows: pa.Table, context: OperationContext) -> pa.Table:
         """Return the rows with fresh draws."""
         warnings.warn(_WARNING, PrivacyParameterWarning, stacklevel=4)
         for name in self.columns:
@@ -151,6 +157,7 @@ def _draw_numbers(column: pa.Array, name: str, source: RandomSource) -> pa.Array
     drawn = values.copy()
     drawn[there] = fit_marginal(values[there]).quantile(uniforms(source, int(there.sum())))
     if pa.types.is_integer(column.type):
+        # Quantiles of wide laws may pass 64 bits.
         whole = np.clip(np.rint(np.where(there, drawn, 0)), -(2.0**62), 2.0**62).astype(np.int64)
         return pa.array(whole, mask=~there)
     return pa.array(drawn, mask=~there)

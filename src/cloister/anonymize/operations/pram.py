@@ -1,8 +1,9 @@
 """Post-randomization of a column (PRAM): randomized response after collection.
 
 After Gouweleeuw, Kooiman, Willenborg and de Wolf (1998). Each category is released as another one with a known
-probability, drawn exactly. Analysts who know the matrix correct for it with `Pram.estimate`; the invariant variant
-needs no correction on average.
+probability, drawn exactly. Analysts who know the matrix correct for it with `PostRandomize.estimate`; the invariant
+variant, a transition matrix made from the shares of the column that leaves them as they are, needs no correction on
+average.
 
 Privacy, for a public matrix: claim epsilon-DP for one value of the column under the replace relation, with epsilon the
 logarithm of the largest ratio within a column of the matrix, rounded up, and draws that follow the rational matrix
@@ -19,12 +20,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cloister.anonymize.operations.base import Context, Operation, opened_table, operations
-from cloister.anonymize.operations.cells import Integers, coded, column_of, with_column
-from cloister.anonymize.operations.invariant_matrices import invariant_matrix
-from cloister.anonymize.operations.plain import name as column_name
+from cloister.anonymize.operations._arrow_columns import Integers, column_of, encode_column, with_column
+from cloister.anonymize.operations.base import (
+    Operation,
+    OperationContext,
+    ensure_open,
+    need_name as column_name,
+    operations,
+)
+from cloister.core.construction import construct
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, Guarantee, NoGuarantee, PureDP
-from cloister.core.validation import check_epsilon
+from cloister.core.validation import check_epsilon, check_probability
 from cloister.data.columns import Category, Column, clean_categories
 from cloister.errors import DataError, MissingBoundsError, ParameterError
 from cloister.mechanisms.transitions import (
@@ -36,12 +43,46 @@ from cloister.mechanisms.transitions import (
     response_matrix,
 )
 
+_MOST_EXACT = 100
+
+
+def invariant_matrix(matrix: object, shares: Sequence[object]) -> Matrix:
+    """Return a matrix R with ``transpose(R) pi = pi``, so that released shares need no correction.
+
+    The matrix is followed by its own Bayes inversion under the shares (Gouweleeuw et al. 1998): ``R = P Q`` with
+    ``Q[k][l] = P[l][k] pi[l] / sum over m of P[m][k] pi[m]``. Where the shares are those of the data, R depends on the
+    data and promises nothing.
+    """
+    first = check_matrix(matrix)
+    prior = [check_probability(share, name="each share") for share in shares]
+    if len(prior) != len(first) or sum(prior) != 1 or len(first) > _MOST_EXACT:
+        raise ParameterError(
+            "The shares do not sum to exactly one, or are not one per category of at most 100.",
+            fix="give counts divided by their sum as fractions, for at most 100 categories.",
+        )
+    back = [_bayes_row([row[k] for row in first], prior, k) for k in range(len(first))]
+    columns = list(zip(*back, strict=True))
+    return tuple(
+        tuple(sum((a * b for a, b in zip(row, column, strict=True)), Fraction(0)) for column in columns)
+        for row in first
+    )
+
+
+def _bayes_row(arrivals: Sequence[Fraction], prior: Sequence[Fraction], released: int) -> list[Fraction]:
+    joint = [arrival * share for arrival, share in zip(arrivals, prior, strict=True)]
+    total = sum(joint, Fraction(0))
+    # Nobody arrives at this category, so that any row will do; it keeps itself.
+    if total == 0:
+        return [Fraction(int(place == released)) for place in range(len(prior))]
+    return [part / total for part in joint]
+
+
 _MOST_CATEGORIES = 1000
 
 
 @operations.register("pram")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pram(Operation):
+class PostRandomize(Operation):
     """Release each category as another one with a known probability.
 
     Attributes:
@@ -67,6 +108,26 @@ class Pram(Operation):
     invariant: bool = False
     include_missing: bool = False
 
+    def __init__(
+        self,
+        column: str,
+        *,
+        categories: Sequence[Category] | None = None,
+        epsilon: Number | None = None,
+        matrix: Matrix | None = None,
+        invariant: bool = False,
+        include_missing: bool = False,
+    ) -> None:
+        construct(
+            self,
+            column=column,
+            categories=categories,
+            epsilon=epsilon,
+            matrix=matrix,
+            invariant=invariant,
+            include_missing=include_missing,
+        )
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "column", column_name(self.column))
         if self.categories is not None:
@@ -89,7 +150,7 @@ class Pram(Operation):
             return NoGuarantee(reason="a zero in the matrix makes some releases certain proof of a value")
         return PureDP(epsilon=epsilon, adjacency=Adjacency.REPLACE, unit=f'value of "{self.column}"')
 
-    def transform(self, rows: pa.Table, context: Context) -> pa.Table:
+    def transform(self, rows: pa.Table, context: OperationContext) -> pa.Table:
         """Return the rows with the column randomized."""
         column = column_of(rows, self.column)
         values = self._values(context)
@@ -106,7 +167,7 @@ class Pram(Operation):
         """Return the estimated true share of each category from a released table; not for the invariant variant."""
         if self.invariant:
             raise ParameterError("Shares of an invariant release need no correction.", fix="count the categories.")
-        opened = opened_table(table)
+        opened = ensure_open(table)
         values = self._values_of(opened.schema)
         codes = self._codes(column_of(opened.to_arrow(), self.column), values)
         counts = np.bincount(codes, minlength=len(values))
@@ -120,7 +181,7 @@ class Pram(Operation):
                 "The matrix does not have one row per category.", fix=f"give {expected} rows and columns."
             )
 
-    def _values(self, context: Context) -> list[Any]:
+    def _values(self, context: OperationContext) -> list[Any]:
         return self._values_of(context.schema)
 
     def _values_of(self, schema: Any) -> list[Any]:  # a Schema or None
@@ -138,9 +199,10 @@ class Pram(Operation):
         return [*categories, *([None] if self.include_missing else [])]
 
     def _codes(self, column: pa.Array, values: Sequence[Any]) -> Integers:
-        distinct, codes = coded(column)
+        distinct, codes = encode_column(column)
         places = {value: place for place, value in enumerate(values)}
         known = [places.get(value, -1) for value in distinct.to_pylist()]
+        # A missing cell has the code -1, and picks the entry appended at the end.
         found = np.array([*known, len(values) - 1 if self.include_missing else -1], dtype=np.int64)[codes]
         if (found < 0).any():
             raise DataError(

@@ -20,15 +20,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cloister.anonymize.operations.base import Context, Operation, opened_table, operations, restated
-from cloister.anonymize.operations.log import StepLog
-from cloister.core.files import write_text
+from cloister.anonymize.operations.base import (
+    Operation,
+    OperationContext,
+    StepLog,
+    ensure_open,
+    operations,
+    restate_schema,
+)
+from cloister.core.atomic_files import write_text
 from cloister.core.guarantees import Caveat
 from cloister.core.random import RandomState, caveats_of, random_source
-from cloister.data.files import read_text
 from cloister.data.schema_file import dump_yaml, load_yaml
 from cloister.data.sources import open_table
 from cloister.data.table import Table
+from cloister.data.text_files import read_text
 from cloister.errors import CloisterError, ParameterError, ParameterTypeError, SchemaError, did_you_mean
 
 VERSION = "cloister.recipe/1"
@@ -121,7 +127,7 @@ class Recipe:
         if not all(isinstance(operation, Operation) for operation in self.operations):
             raise ParameterTypeError("A recipe has operations only.", fix='write for example DropColumn(["name"]).')
         if self.anonymize is not None:
-            object.__setattr__(self, "anonymize", _checked_step(self.anonymize))
+            object.__setattr__(self, "anonymize", _check_step(self.anonymize))
         if not self.operations and self.anonymize is None:
             raise ParameterError("The recipe has no operations.", fix=f"{_EXAMPLE}.")
 
@@ -142,20 +148,21 @@ class Recipe:
                 "The recipe ends with an anonymize step, and nothing was given to run it.",
                 fix="give anonymizer=cloister.anonymize, or delete the step.",
             )
-        opened = opened_table(table)
+        opened = ensure_open(table)
         is_random = any(operation.is_random for operation in self.operations)
+        # A seed taints only what draws: a recipe without chance stays clean.
         source = random_source(random_state if is_random else None)
         rows, schema = opened.to_arrow(), opened.schema
         log = []
         for number, operation in enumerate(self.operations, 1):
             with _naming(number, operation.name):
-                after = operation.transform(rows, Context(schema=schema, source=source))
+                after = operation.transform(rows, OperationContext(schema=schema, source=source))
             log.append(operation.describe(rows, after))
-            rows, schema = after, restated(schema, operation, after)
+            rows, schema = after, restate_schema(schema, operation, after)
         prepared, release = open_table(rows, schema=schema), None
         if self.anonymize is not None and anonymizer is not None:
             release = anonymizer(prepared, **self.anonymize)
-            prepared = _protected(release)
+            prepared = _find_protected(release)
         return Prepared(table=prepared, log=tuple(log), caveats=caveats_of(source), release=release)
 
     def apply(self, table: Any, *, anonymizer: Anonymizer | None = None, random_state: RandomState = None) -> Table:
@@ -228,7 +235,7 @@ class _naming:  # noqa: N801  # reads as a verb
             error.problem = f"{self._where}: {error.problem}"
 
 
-def _protected(release: Any) -> Table:  # what an anonymizer gave
+def _find_protected(release: Any) -> Table:  # what an anonymizer gave
     """Return the rows that a last step protected; never those that it was given."""
     for name in ("table", "quasi"):
         found = getattr(release, name, None)
@@ -246,7 +253,7 @@ def _operation(item: Any, number: int, folder: Path | None) -> Operation:  # fro
         return operations.get(item["operation"]).from_dict(item, folder=folder)
 
 
-def _checked_step(settings: Any) -> Mapping[str, Any]:  # from outside, hence anything
+def _check_step(settings: Any) -> Mapping[str, Any]:  # from outside, hence anything
     if not isinstance(settings, Mapping):
         raise SchemaError("anonymize is not a mapping of settings.", fix="write anonymize: {algorithm: mondrian}.")
     _check_keys(settings, _STEP_KEYS, where="The anonymize step")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cloister.core.files import write_text
+from cloister.core.atomic_files import write_text
 from cloister.core.random import random_source
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SourceNotFoundError
 
@@ -123,6 +123,7 @@ class Secret:
 def _check_key(key: object) -> bytes:
     if not isinstance(key, bytes):
         raise ParameterTypeError("The key is not bytes.", fix=_FIX)
+    # Few different bytes are a sign of a word or of a repeated one, which is guessed.
     if len(key) < _SHORTEST or len(set(key)) < _FEWEST_DIFFERENT:
         raise ParameterError(f"The key is empty, shorter than {_SHORTEST} bytes, or not random.", fix=_FIX)
     return key

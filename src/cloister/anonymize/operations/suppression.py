@@ -6,15 +6,22 @@ that would be an invented fact, and easy to spot. What was suppressed is told to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cloister.anonymize.operations.base import Context, Operation, need_text, operations
-from cloister.anonymize.operations.cells import column_of, rows_where, with_column, without_columns
-from cloister.anonymize.operations.log import SUPPRESSED
-from cloister.anonymize.operations.plain import names
+from cloister.anonymize.operations._arrow_columns import column_of, rows_where, with_column, without_columns
+from cloister.anonymize.operations.base import (
+    SUPPRESSED,
+    Operation,
+    OperationContext,
+    need_names,
+    need_text,
+    operations,
+)
+from cloister.core.construction import construct
 from cloister.data.columns import Column
 from cloister.errors import ParameterError
 
@@ -36,14 +43,23 @@ class SuppressCells(Operation):
     where: str | None = None
     marker: str | None = None
 
+    def __init__(
+        self,
+        columns: str | Sequence[str],
+        *,
+        where: str | None = None,
+        marker: str | None = None,
+    ) -> None:
+        construct(self, columns=columns, where=where, marker=marker)
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", names(self.columns))
+        object.__setattr__(self, "columns", need_names(self.columns))
         if self.marker not in (None, SUPPRESSED):
             raise ParameterError(
                 "A suppressed cell may not look like a value.", fix='use marker="*", or leave it out for missing cells.'
             )
 
-    def transform(self, rows: pa.Table, context: Context) -> pa.Table:  # noqa: ARG002  # the family's signature
+    def transform(self, rows: pa.Table, context: OperationContext) -> pa.Table:  # noqa: ARG002  # the family's signature
         """Return the rows with the cells suppressed."""
         mask = pa.array(rows_where(rows, self.where))
         for name in self.columns:
@@ -73,7 +89,7 @@ class SuppressRecords(Operation):
     def __post_init__(self) -> None:
         need_text(self.where, name="where")
 
-    def transform(self, rows: pa.Table, context: Context) -> pa.Table:  # noqa: ARG002  # the family's signature
+    def transform(self, rows: pa.Table, context: OperationContext) -> pa.Table:  # noqa: ARG002  # the family's signature
         """Return the other rows."""
         return rows.filter(pa.array(~rows_where(rows, self.where)))
 
@@ -91,10 +107,16 @@ class DropColumn(Operation):
 
     columns: tuple[str, ...] = field(kw_only=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", names(self.columns))
+    def __init__(
+        self,
+        columns: str | Sequence[str],
+    ) -> None:
+        construct(self, columns=columns)
 
-    def transform(self, rows: pa.Table, context: Context) -> pa.Table:  # noqa: ARG002  # the family's signature
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", need_names(self.columns))
+
+    def transform(self, rows: pa.Table, context: OperationContext) -> pa.Table:  # noqa: ARG002  # the family's signature
         """Return the rows without the columns."""
         for name in self.columns:
             column_of(rows, name)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from cloister.anonymize.risk.attained import AttainedModels, AttainedValues
-from cloister.anonymize.risk.disclosure import Disclosure
-from cloister.anonymize.risk.measuring import Risk
+from cloister.anonymize.risk.attained_models import AttainedModels, AttainedValues
+from cloister.anonymize.risk.disclosure_risk import Disclosure, Reidentification, Risk
 from cloister.anonymize.risk.population import PopulationRisk, estimate_population
-from cloister.anonymize.risk.reidentification import Reidentification
 from cloister.anonymize.risk.safe_harbor import SafeHarborItem, safe_harbor
 
 __all__ = [

@@ -16,12 +16,12 @@ from typing import Any
 from cloister.data.columns import Column, Kind, Role
 from cloister.data.schema import Schema
 
-__all__ = ["Finding", "SafeHarborItem", "safe_harbor"]
+__all__ = ["SafeHarborFinding", "SafeHarborItem", "safe_harbor"]
 
 _OLDEST = 89
 
 
-class Finding(StrEnum):
+class SafeHarborFinding(StrEnum):
     """What a look at the schema says."""
 
     FOUND = "found"
@@ -44,7 +44,7 @@ class SafeHarborItem:
 
     number: int
     what: str
-    finding: Finding
+    finding: SafeHarborFinding
     columns: tuple[str, ...] = ()
     advice: str = ""
 
@@ -59,14 +59,14 @@ class _Rule:
     words: str
     advice: str
     concerns: Callable[[Column], bool] | None = None
-    otherwise: Finding = Finding.NOT_FOUND
+    otherwise: SafeHarborFinding = SafeHarborFinding.NOT_FOUND
 
 
 def safe_harbor(schema: Schema) -> tuple[SafeHarborItem, ...]:
     """Return the checklist for the columns of a schema."""
     *listed, other = enumerate(_RULES, start=1)
     items = [_item(number, rule, schema, names=tuple(schema)) for number, rule in listed]
-    named = {name for item in items if item.finding is Finding.FOUND for name in item.columns}
+    named = {name for item in items if item.finding is SafeHarborFinding.FOUND for name in item.columns}
     left = tuple(name for name in schema if name not in named)
     return (*items, _item(*other, schema, names=left))
 
@@ -74,9 +74,11 @@ def safe_harbor(schema: Schema) -> tuple[SafeHarborItem, ...]:
 def _item(number: int, rule: _Rule, schema: Schema, *, names: tuple[str, ...]) -> SafeHarborItem:
     named = tuple(name for name in names if re.search(rule.words, _plain(name)))
     if named:
-        return SafeHarborItem(number=number, what=rule.what, finding=Finding.FOUND, columns=named, advice=rule.advice)
+        return SafeHarborItem(
+            number=number, what=rule.what, finding=SafeHarborFinding.FOUND, columns=named, advice=rule.advice
+        )
     concerned = tuple(name for name in names if rule.concerns and rule.concerns(schema[name]))
-    finding = Finding.LOOK if concerned else rule.otherwise
+    finding = SafeHarborFinding.LOOK if concerned else rule.otherwise
     return SafeHarborItem(
         number=number, what=rule.what, finding=finding, columns=concerned, advice=rule.advice if concerned else ""
     )
@@ -145,6 +147,6 @@ _RULES = (
         r" uuid | guid | (record|row|case|subject|person|customer|user|employee|student) ?(id|no|nr|number|key) | id ",
         _DROP,
         lambda column: _is_identifier(column) or column.subject or _is_free_text(column),
-        Finding.CANNOT_TELL,
+        SafeHarborFinding.CANNOT_TELL,
     ),
 )

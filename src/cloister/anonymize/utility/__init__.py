@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from cloister.anonymize.comparison import Comparison, compared
-from cloister.anonymize.utility.losses import Losses
-from cloister.anonymize.utility.measuring import Utility, measure_utility
-from cloister.anonymize.utility.microaggregation import SquaredError
-from cloister.anonymize.utility.queries import QueryErrors
+from cloister.anonymize.comparison import Comparison, compare_cells
+from cloister.anonymize.utility.losses import Losses, SquaredError
+from cloister.anonymize.utility.measures import QueryErrors, ReleaseUtility, measure_utility
 
-__all__ = ["Comparison", "Losses", "QueryErrors", "SquaredError", "Utility", "compared", "measure_utility"]
+__all__ = ["Comparison", "Losses", "QueryErrors", "ReleaseUtility", "SquaredError", "compare_cells", "measure_utility"]

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cloister.anonymize.algorithms.anatomy import COUNT, GROUP
-from cloister.attacks.anatomy.answers import Answers, answers_of_chain, answers_of_fit
-from cloister.attacks.anatomy.lattices import Indices
-from cloister.attacks.anatomy.learning import METHODS, Fit, fit, random_start, uniform_start
-from cloister.attacks.anatomy.matching import OBJECTIVES
-from cloister.attacks.anatomy.reading import read_release, read_truth
-from cloister.attacks.anatomy.result import AnatomyAttackResult, Run, scored
-from cloister.attacks.anatomy.sampling import Chain, sample
+from cloister.anonymize.anatomy import COUNT, GROUP
+from cloister.attacks.anatomy._assignments import OBJECTIVES, Indices
+from cloister.attacks.anatomy._expectation_maximization import METHODS, EMFit, fit, random_start, uniform_start
+from cloister.attacks.anatomy._guesses import AnatomyGuesses, answers_of_chain, answers_of_fit
+from cloister.attacks.anatomy._markov_chain import Chain, sample
+from cloister.attacks.anatomy._two_tables import read_release, read_truth
+from cloister.attacks.anatomy.anatomy_result import AnatomyAttackResult, Run, score_guesses
 from cloister.core import validation
 from cloister.core.random import RandomState, random_source
 
@@ -94,7 +93,7 @@ def anatomy_em(
         learned = fit(puzzle, begin, method=method, **settings)
         answers = answers_of_fit(puzzle, learned, method=method, objective=wanted)
         found.append((answers, _run(learned, answers, true_values)))
-    return scored(
+    return score_guesses(
         published,
         true_values,
         _most_probable(found),
@@ -149,7 +148,7 @@ def anatomy_definetti(
         chain = sample(published.puzzle, source, beta=added, sweeps=kept, burn_in=before)
         answers = answers_of_chain(published.puzzle, chain, beta=added, sweeps=kept)
         found.append((answers, _run(chain, answers, true_values)))
-    return scored(
+    return score_guesses(
         published,
         true_values,
         _most_probable(found),
@@ -161,7 +160,7 @@ def anatomy_definetti(
     )
 
 
-def _run(outcome: Fit | Chain, answers: Answers, truth: Indices) -> Run:
+def _run(outcome: EMFit | Chain, answers: AnatomyGuesses, truth: Indices) -> Run:
     return Run(
         objective=outcome.objective,
         success=float((answers.guesses == truth).mean()),
@@ -170,6 +169,6 @@ def _run(outcome: Fit | Chain, answers: Answers, truth: Indices) -> Run:
     )
 
 
-def _most_probable(found: list[tuple[Answers, Run]]) -> Answers:
+def _most_probable(found: list[tuple[AnatomyGuesses, Run]]) -> AnatomyGuesses:
     """Return the answers of the start with the largest objective: an attacker has no truth to choose by."""
     return max(found, key=lambda pair: pair[1].objective)[0]

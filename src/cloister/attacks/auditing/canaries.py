@@ -17,13 +17,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cloister.accounting.budget import Budget
+from cloister.attacks.auditing.features import plain
 from cloister.attacks.auditing.one_run import OneRunResult, audit_one_run
-from cloister.attacks.auditing.outputs import plain
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.core.random import RandomState, bits, permutation, random_source
 from cloister.core.validation import check_count
-from cloister.data.mixed_rows import numbered_rows, read_mixed_rows
-from cloister.data.nearest_rows import nearest_rows
+from cloister.data.mixed_rows import nearest_rows, number_rows, read_mixed_rows
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
@@ -41,7 +41,7 @@ def audit_mechanism_once(
     *,
     canaries: int = 1_000,
     score: Callable[[Any], Any] | None = None,
-    epsilon: object = None,
+    epsilon: Number | None = None,
     delta: object = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
@@ -69,7 +69,7 @@ def audit_mechanism_once(
 def audit_queries_once(
     ask: Callable[[PrivateTable], Any] | None = None,
     *,
-    epsilon: object,
+    epsilon: Number,
     delta: object = 0,
     canaries: int = 1_000,
     confidence: object = 0.95,
@@ -91,6 +91,7 @@ def audit_queries_once(
     names = [f"c{place:06d}" for place in range(count)]
     schema = Schema.from_dict({"columns": {"canary": {"kind": "nominal", "categories": names}}})
     rows = pa.table({"canary": pa.array([names[place] for place in np.flatnonzero(included)], pa.string())})
+    # The budget is not what is audited here, and must not run out.
     private = PrivateTable(
         open_table(rows, schema=schema), budget=Budget(epsilon=Fraction(10**6), delta=Fraction(1, 2))
     )
@@ -169,10 +170,12 @@ def audit_synthesizer_once(
     opened = table if isinstance(table, Table) else open_table(table, schema=synthesizer.schema)
     shadow = replace(synthesizer, ledger=None, dataset=None, analyst=None, progress=None, random_state=None)
     shadow.schema = opened.schema if synthesizer.schema is None else synthesizer.schema
-    others, marked = _parted(opened, canaries, source)
+    others, marked = _split_canaries(opened, canaries, source)
     included = bits(source, len(marked))
     count = check_count(10 * (len(others) + len(marked)) if rows is None else rows, name="rows", at_least=1)
     shown = []
+    # The second table is made without any canary: what it has of a canary all the same is common, and is taken
+    # off.
     for part in (pa.concat_tables([others, marked.filter(pa.array(included))]), others):
         shadow.fit(open_table(part, schema=shadow.schema))
         shown.append(_likeness(marked, shadow.sample(count)))
@@ -180,7 +183,7 @@ def audit_synthesizer_once(
     return audit_one_run(included, shown[0] - shown[1], **claim, confidence=confidence)
 
 
-def _parted(table: Table, canaries: Any, source: Any) -> tuple[pa.Table, pa.Table]:
+def _split_canaries(table: Table, canaries: Any, source: Any) -> tuple[pa.Table, pa.Table]:
     """Return the rows that are always in, and the canaries."""
     rows = table.to_arrow()
     if not isinstance(canaries, int):
@@ -199,12 +202,12 @@ def _likeness(canaries: pa.Table, made: Table) -> Scores:
     """Return for each canary the logarithm of its copies, less the distance of the nearest row."""
     names = list(made.columns)
     first, second = read_mixed_rows([open_table(canaries.select(names), schema=made.schema), made], names)
-    kinds, others = numbered_rows([first, second])
+    kinds, others = number_rows([first, second])
     copies = np.bincount(others, minlength=int(max(kinds.max(), others.max())) + 1)[kinds]
     return np.asarray(np.log1p(copies) - nearest_rows(first, second)[0][:, 0])
 
 
-def _histogram(private: PrivateTable, names: list[str], epsilon: object) -> list[float]:
+def _histogram(private: PrivateTable, names: list[str], epsilon: Number) -> list[float]:
     answer = private.histogram("canary", epsilon=epsilon).to_arrow().to_pydict()
     count = next(name for name in answer if name != "canary")
     found = dict(zip(answer["canary"], answer[count], strict=True))

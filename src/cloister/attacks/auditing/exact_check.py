@@ -2,9 +2,9 @@
 
 For a mechanism with finitely many outputs the question is arithmetic: the hockey-stick divergence
 ``H(P || Q) = sum over outputs of max(P - exp(epsilon) Q, 0)`` must not exceed delta, for every pair of neighbors and in
-both directions. Probabilities are rationals or certified bounds, exp(epsilon) is bounded from both sides, and no float
-takes part in a verdict. An output that is impossible on both sides says nothing (0/0 counts as 1); one that is possible
-on one side only has an infinite ratio.
+both directions. Probabilities are rationals or certified bounds: rationals below and above numbers that have no exact
+form, so that no float ever takes part in a verdict. exp(epsilon) is bounded from both sides. An output that is
+impossible on both sides says nothing (0/0 counts as 1); one that is possible on one side only has an infinite ratio.
 
 A pass covers the neighbors that were given, so give all of them, for example with `all_neighbors`. A failure is final
 and comes with a counterexample: two neighbors and the outputs that tell them apart.
@@ -17,13 +17,118 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from cloister.attacks.auditing.probabilities import Bounds, Probability, bounds_of
 from cloister.core import exact, validation
-from cloister.errors import ParameterError, PrivacyRefutedError
+from cloister.errors import ParameterError, ParameterTypeError, PrivacyRefutedError
 
-__all__ = ["UNLISTED", "Counterexample", "ExactReport", "Verdict", "check_exactly"]
+__all__ = [
+    "UNLISTED",
+    "Bounds",
+    "Counterexample",
+    "ExactReport",
+    "ExactVerdict",
+    "Probability",
+    "bounds_of",
+    "check_exactly",
+    "discrete_laplace_bounds",
+    "normal_cdf_bounds",
+    "normalize",
+]
+
+
+Bounds: TypeAlias = tuple[Fraction, Fraction]
+Probability: TypeAlias = "int | float | Fraction | Bounds"
+Key = TypeVar("Key", bound=Hashable)
+
+_PI = (
+    Fraction("3.14159265358979323846264338327950288419716939937510"),
+    Fraction("3.14159265358979323846264338327950288419716939937511"),
+)
+
+
+def bounds_of(value: object) -> Bounds:
+    """Return (low, high) around a probability or density: exact for rationals, four units wide each way for floats."""
+    if isinstance(value, tuple):
+        if len(value) != 2:
+            raise ParameterTypeError("A probability is a number or a pair of bounds.", fix="write (low, high).")
+        low, high = (exact.number(end, name="each bound") for end in value)
+    else:
+        low = high = exact.number(value, name="a probability")
+    # A float is known to some units of its last place only, while 0 is exactly 0.
+    if isinstance(value, float) and value > 0:
+        low, high = max(exact.lower(value), Fraction(0)), exact.upper(value)
+    if not 0 <= low <= high:
+        raise ParameterError(
+            "A probability is negative or its bounds are reversed.", fix="give 0 <= low <= high for every output."
+        )
+    return low, high
+
+
+def normalize(weights: Mapping[Key, Probability]) -> dict[Key, Bounds]:
+    """Return certified probabilities proportional to certified weights.
+
+    >>> normalize({"a": 1, "b": 3})["b"]
+    (Fraction(3, 4), Fraction(3, 4))
+    """
+    known = {output: bounds_of(weight) for output, weight in weights.items()}
+    low_total = sum((low for low, _ in known.values()), Fraction(0))
+    high_total = sum((high for _, high in known.values()), Fraction(0))
+    if low_total <= 0:
+        raise ParameterError("The weights may all be zero.", fix="give at least one weight above 0.")
+    return {
+        # An output's own weight is taken at the same end above and below the line, which is tighter than
+        # dividing by totals.
+        output: (low / (high_total - high + low) if low else Fraction(0), high / (low_total - low + high))
+        for output, (low, high) in known.items()
+    }
+
+
+def discrete_laplace_bounds(center: int, *, scale: Fraction, window: tuple[int, int]) -> dict[int, Bounds]:
+    """Return certified probabilities of discrete Laplace noise, far outputs joined at the window's ends.
+
+    Joining outputs is post-processing: it never adds a loss, and here hides none, all far ratios being equal.
+    """
+    low, high = window
+    if not low < center < high:
+        raise ParameterError("The window does not hold the center.", fix="give window=(low, high) around the center.")
+    ratio = exact.exp_bounds(-1 / scale)
+    weights: dict[int, Probability] = {}
+    for output in range(low, high + 1):
+        near, far = exact.exp_bounds(-abs(output - center) / scale)
+        ends = output in window
+        # What lies beyond an end of the window is a geometric series.
+        weights[output] = (near / (1 - ratio[0]), far / (1 - ratio[1])) if ends else (near, far)
+    return normalize(weights)
+
+
+def normal_cdf_bounds(value: Fraction, *, digits: int = exact.DIGITS) -> Bounds:
+    """Return rationals around the standard normal cumulative distribution function.
+
+    The series ``Phi(x) = 1/2 + phi(x) (x + x**3/3 + x**5/(3*5) + ...)`` has positive terms for positive x, and its rest
+    is at most twice the next term once each term is at most half the one before.
+    """
+    if value < 0:
+        low, high = normal_cdf_bounds(-value, digits=digits)
+        return 1 - high, 1 - low
+    low_sum, high_sum = _normal_series(value, 10 ** (digits + 15))
+    exponential = exact.exp_bounds(-value * value / 2, digits=digits + 10)
+    root = exact.sqrt_bounds(2 * _PI[0])[0], exact.sqrt_bounds(2 * _PI[1])[1]
+    half = Fraction(1, 2)
+    return half + exponential[0] / root[1] * low_sum, min(half + exponential[1] / root[0] * high_sum, Fraction(1))
+
+
+def _normal_series(value: Fraction, scale: int) -> Bounds:
+    """Return the sum of the series in integers of 1/scale, each term rounded down and up."""
+    square = value * value
+    low, high = math.floor(value * scale), math.ceil(value * scale)
+    low_sum = high_sum = 0
+    odd = 1
+    while high > 1 or 2 * square > odd:
+        low_sum, high_sum, odd = low_sum + low, high_sum + high, odd + 2
+        low, high = math.floor(low * square / odd), math.ceil(high * square / odd)
+    return Fraction(low_sum, scale), Fraction(high_sum + 2 * high, scale)
+
 
 TOLERANCE = Fraction(1, 10**12)
 _ZERO: Bounds = (Fraction(0), Fraction(0))
@@ -38,7 +143,7 @@ _Table: TypeAlias = "dict[Hashable, Bounds]"
 _Cells: TypeAlias = "dict[Hashable, tuple[Bounds, Bounds]]"
 
 
-class Verdict(StrEnum):
+class ExactVerdict(StrEnum):
     """What exact arithmetic says."""
 
     HOLDS = "holds"
@@ -75,6 +180,8 @@ class _Direction:
 
     def divergence(self, factor: Bounds) -> Bounds:
         """Return the hockey-stick divergence for a factor exp(epsilon), bounded from both sides."""
+        # Once every bound is taken at the end that makes the divergence small, once at the one that makes it
+        # large.
         low = sum((max(p[0] - factor[1] * q[1], Fraction(0)) for p, q in self.cells.values()), Fraction(0))
         high = sum((max(p[1] - factor[0] * q[0], Fraction(0)) for p, q in self.cells.values()), Fraction(0))
         return low, high
@@ -127,7 +234,7 @@ class ExactReport:
     delta: Fraction
     tight_epsilon: float
     counterexample: Counterexample | None
-    verdict: Verdict
+    verdict: ExactVerdict
     pairs: int
     directions: tuple[_Direction, ...]
 
@@ -141,12 +248,12 @@ class ExactReport:
     @property
     def holds(self) -> bool:
         """Return whether the claim is proven for the neighbors given."""
-        return self.verdict is Verdict.HOLDS
+        return self.verdict is ExactVerdict.HOLDS
 
     @property
     def refuted(self) -> bool:
         """Return whether the claim is disproven."""
-        return self.verdict is Verdict.REFUTED
+        return self.verdict is ExactVerdict.REFUTED
 
     def delta_at(self, epsilon: object) -> Fraction:
         """Return the smallest delta, rounded up, that is true at an epsilon: the worst of all pairs, both ways."""
@@ -206,7 +313,9 @@ def check_exactly(
         raise ParameterError("There are no neighbors to check.", fix="give at least one pair of neighbors.")
     directions = tuple(direction for pair in pairs for direction in pair)
     factor = exact.exp_bounds(claim)
+    # Where only bounds are known, a proof may use a slightly larger epsilon; a refutation never does.
     wider = exact.exp_bounds(claim + validation.check_non_negative(tolerance, name="tolerance"))
+    # A refutation rests on what is certain and a proof on what is possible: between the two nothing is decided.
     found = next((item for item in _worst_first(directions, factor) if item.divergence(factor)[0] > slack), None)
     proven = all(item.divergence((wider[0], wider[0]))[1] <= slack for item in directions)
     return ExactReport(
@@ -214,7 +323,7 @@ def check_exactly(
         delta=slack,
         tight_epsilon=_tight_epsilon(directions, slack),
         counterexample=found.counterexample(factor, slack) if found else None,
-        verdict=Verdict.REFUTED if found else Verdict.HOLDS if proven else Verdict.UNDECIDED,
+        verdict=ExactVerdict.REFUTED if found else ExactVerdict.HOLDS if proven else ExactVerdict.UNDECIDED,
         pairs=len(pairs),
         directions=directions,
     )
@@ -226,6 +335,7 @@ def _remembering(table: Callable[[Any], _Table]) -> Callable[[Any], _Table]:
 
     def look_up(dataset: Any) -> _Table:
         if id(dataset) not in known:
+            # The object is kept beside its table, so that its id cannot be given to another one.
             known[id(dataset)] = (dataset, table(dataset))
         return known[id(dataset)][1]
 

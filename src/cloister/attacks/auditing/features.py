@@ -1,14 +1,20 @@
-"""Columns to look for events in: one value per output, numeric or in words, for the outputs of two neighbors.
+"""Outputs of any shape as columns to look for events in: their named leaves, and features made of these.
 
-Besides the leaves of the outputs themselves there are sums, extremes and differences of their numbers, and the
-*evidence*: the sum over leaves of how much likelier each value is on one neighbor than on the other, learned from the
-half of the outputs that chooses the event. It finds leaks that are spread thinly over many leaves, as the classifier
-of Bichsel, Steffen, Bogunovic and Vechev (2021) does.
+A number or a word is one leaf. A vector has one leaf per coordinate, a dictionary one per key, a grouped answer one per
+group and measure. What is *there* counts as much as what it says: the keys that are present, their order, and how many
+items there are, are leaves of their own, so that an audit sees groups that appear, or rank higher, only when somebody
+is in the data.
+
+A column has one value per output, numeric or in words, for the outputs of two neighbors. Besides the leaves themselves
+there are sums, extremes and differences of their numbers, and the *evidence*: the sum over leaves of how much likelier
+each value is on one neighbor than on the other, learned from the half of the outputs that chooses the event. It finds
+leaks that are spread thinly over many leaves, as the classifier of Bichsel, Steffen, Bogunovic and Vechev (2021) does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations
@@ -17,11 +23,140 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.auditing.outputs import leaves
-from cloister.attacks.auditing.sampled import Column, Columns, Outputs, Reader
+from cloister.attacks.auditing.statistical_check import Column, Columns, Outputs, Reader
 from cloister.attacks.confidence import Floats
+from cloister.core.result import Result
+from cloister.queries.answers import Frame
 
-__all__ = ["Feature", "reader"]
+__all__ = ["Feature", "Leaves", "leaves", "plain", "reader"]
+
+
+Leaves: TypeAlias = dict[str, Any]
+
+_WHOLE_AT_MOST = 64
+
+
+def leaves(output: Any, *, keys: Collection[str] = ()) -> Leaves:
+    """Return the leaves of an output by name.
+
+    Args:
+        output: a number, word, None, vector, tuple, dictionary, list of rows, table, or a result of cloister.
+        keys: columns of a table that name its groups, besides those that hold words.
+
+    >>> leaves({"north": 3.5})
+    {'keys of output': "'north'", "output['north']": 3.5}
+    >>> 3 in leaves([{"region": "north", "n": 3}]).values()
+    True
+    """
+    found = dict(_walk(plain(output), "output", {*keys, *_key_columns(output)}))
+    values = [value for name, value in found.items() if name.startswith("output")]
+    # With a float in it every whole output would be one of a kind.
+    if 1 < len(values) <= _WHOLE_AT_MOST and not any(isinstance(value, float | np.floating) for value in values):
+        found["the whole output"] = repr(tuple(values))
+    return found
+
+
+def plain(output: Any) -> Any:
+    """Return a result's value, a table's rows, or the output itself."""
+    if isinstance(output, Result):
+        return plain(_content(output))
+    if hasattr(output, "to_pylist"):
+        return output.to_pylist()
+    if hasattr(output, "to_dicts"):
+        return output.to_dicts()
+    if hasattr(output, "itertuples"):
+        return output.to_dict("records")
+    return output.tolist() if isinstance(output, np.ndarray | np.generic) else output
+
+
+def _content(result: Result) -> Any:
+    """Return what a result of cloister says: its rows, its choices or its value."""
+    if isinstance(result, Frame):
+        columns = [(column.name, plain(column.values)) for column in result.columns]
+        return [{name: values[row] for name, values in columns} for row in range(len(result))]
+    for name in ("choices", "choice", "value"):
+        if hasattr(result, name):
+            return getattr(result, name)
+    return {name: value for name, value in result.to_dict().items() if name not in {"schema", "guarantee", "event"}}
+
+
+def _key_columns(output: Any) -> list[str]:
+    return [column.name for column in output.columns if column.is_key] if isinstance(output, Frame) else []
+
+
+def _walk(output: Any, name: str, keys: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Yield what a container holds, after what is in it."""
+    contents = _contents(output, keys)
+    if contents is None:
+        yield name, output
+        return
+    if isinstance(contents, Mapping):
+        names = list(map(_key, contents))
+        yield f"keys of {name}", ", ".join(sorted(names))
+        if len(names) > 1 and not isinstance(output, Set):
+            yield f"order of {name}", ", ".join(names)
+        items = ((f"{name}[{_key(key)}]", value) for key, value in contents.items())
+    else:
+        yield f"length of {name}", len(contents)
+        items = ((f"{name}[{index}]", value) for index, value in enumerate(contents))
+    for inside, value in items:
+        yield from _walk(plain(value), inside, keys)
+
+
+def _contents(output: Any, keys: Collection[str]) -> Mapping[Any, Any] | Sequence[Any] | None:
+    """Return what a container holds, with the rows of a table under the keys of their groups; None for a leaf."""
+    if isinstance(output, Mapping):
+        return _by_group(_rows_of_columns(output), keys) or output
+    if isinstance(output, Set):
+        return dict.fromkeys(output, True)
+    if isinstance(output, Sequence) and not isinstance(output, str | bytes | bytearray):
+        return _by_group(_rows_of_tuples(output), keys) or output
+    return None
+
+
+def _rows_of_columns(table: Mapping[Any, Any]) -> list[Mapping[Any, Any]]:
+    """Return the rows of a dictionary of columns, none if it is another dictionary."""
+    columns = [plain(column) for column in table.values()]
+    if not all(isinstance(column, list | tuple) for column in columns) or len({len(column) for column in columns}) != 1:
+        return []
+    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _rows_of_tuples(rows: Sequence[Any]) -> list[Mapping[Any, Any]]:
+    """Return rows as dictionaries by column, none if the items are not rows of one width."""
+    if all(isinstance(row, Mapping) for row in rows):
+        return list(rows)
+    if not all(isinstance(row, list | tuple) for row in rows) or len({len(row) for row in rows}) != 1:
+        return []
+    return [dict(enumerate(row)) for row in rows]
+
+
+def _by_group(rows: list[Mapping[Any, Any]], keys: Collection[str]) -> Mapping[Any, Any]:
+    """Return rows under what names them: words and the columns of ``keys``; nothing if no column does."""
+    named = [column for column in dict.fromkeys(column for row in rows for column in row) if column in keys]
+    worded = {column: None for row in rows for column, value in row.items() if isinstance(value, str)}
+    columns = list(dict.fromkeys([*named, *worded]))
+    if not columns:
+        return {}
+    groups: dict[Any, Any] = {}
+    seen: Counter[Any] = Counter()
+    for row in rows:
+        key = tuple(_hashable(row.get(column)) for column in columns)
+        name = key[0] if len(key) == 1 else key
+        rest = {column: value for column, value in row.items() if column not in columns}
+        groups[(name, "again", seen[name]) if seen[name] else name] = rest or True
+        seen[name] += 1
+    return groups
+
+
+def _hashable(value: Any) -> Any:
+    simple = plain(value)
+    return simple if isinstance(simple, Hashable) else repr(simple)
+
+
+def _key(key: Any) -> str:
+    return repr(plain(key))
+
 
 Feature: TypeAlias = Callable[[Any], Any]
 _Pair: TypeAlias = tuple[Column, Column]
@@ -40,12 +175,12 @@ def reader(features: Mapping[str, Feature] | None, *, keys: Collection[str] = ()
     def read(first: Outputs, second: Outputs, half: int) -> Columns:
         if features is not None:
             return {name: _both(function(first), function(second)) for name, function in features.items()}
-        return _built_in(first, second, half, keys)
+        return _derive_columns(first, second, half, keys)
 
     return read
 
 
-def _built_in(first: Outputs, second: Outputs, half: int, keys: Collection[str]) -> Columns:
+def _derive_columns(first: Outputs, second: Outputs, half: int, keys: Collection[str]) -> Columns:
     columns = _leaf_columns(first, second, keys)
     columns = _most_different(columns, half, most=_MOST_LEAVES)
     if len(columns) == 1:
@@ -63,7 +198,7 @@ def _leaf_columns(first: Outputs, second: Outputs, keys: Collection[str]) -> dic
     columns: dict[str, _Pair] = {}
     for name in names:
         here, there = ([output.get(name, _ABSENT) for output in sample] for sample in samples)
-        columns |= _typed(name, here, there)
+        columns |= _type_leaf(name, here, there)
     return columns
 
 
@@ -71,7 +206,7 @@ def _are_numbers(outputs: Outputs) -> TypeGuard[Column]:
     return isinstance(outputs, np.ndarray) and outputs.dtype.kind in "iufb" and outputs.ndim in {1, 2}
 
 
-def _typed(name: str, first: list[Any], second: list[Any]) -> dict[str, _Pair]:
+def _type_leaf(name: str, first: list[Any], second: list[Any]) -> dict[str, _Pair]:
     """Return a leaf as numbers, as words, and, where it is not always the same, as what kind of thing it is."""
     kinds = [list(map(_kind, values)) for values in (first, second)]
     found = {*kinds[0], *kinds[1]}
@@ -175,6 +310,7 @@ def _evidence(columns: Mapping[str, _Pair], half: int) -> tuple[Floats, Floats]:
     for here, there in columns.values():
         codes = _codes(here, there, half)
         size = max(int(part.max()) for part in codes) + 1
+        # One more of each keeps a value that was never seen on one side from deciding alone.
         counts = [np.bincount(part[:half], minlength=size) + 1 for part in codes]
         weights = np.log(counts[0]) - np.log(counts[1])
         totals = [total + weights[part] for total, part in zip(totals, codes, strict=True)]
@@ -183,6 +319,7 @@ def _evidence(columns: Mapping[str, _Pair], half: int) -> tuple[Floats, Floats]:
 
 def _codes(first: Column, second: Column, half: int) -> list[NDArray[np.int64]]:
     """Return a small number per value: its bin, or its place among the most common words."""
+    # Nothing but the choosing half may shape the codes, or the test would not be independent of them.
     seen = np.concatenate([first[:half], second[:half]])
     if not _is_numeric(first):
         words, counts = np.unique(seen, return_counts=True)

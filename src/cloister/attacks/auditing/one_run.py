@@ -122,7 +122,7 @@ class OneRunResult(AttackResult):
 
     def sections(self, *, level: int = 1) -> tuple[Section, ...]:
         """Return what a report says about this audit."""
-        from cloister.attacks.reporting import section_of
+        from cloister.attacks.result import section_of
 
         return (section_of(self, level=level, further=(Facts(self._facts()),)),)
 
@@ -168,7 +168,7 @@ def audit_one_run(
     >>> f"{found.correct} of {sum(found.guesses)} right: epsilon is at least {found.epsilon_lower:.2f}"
     '120 of 120 right: epsilon is at least 3.68'
     """
-    inside, seen = _checked(included, scores)
+    inside, seen = _check_scores(included, scores)
     claim = None if epsilon is None else validation.check_epsilon(epsilon, allow_zero=True)
     slack, level = validation.check_delta(delta), float(validation.check_confidence(confidence))
     pairs = _pairs(guesses, len(inside))
@@ -217,6 +217,7 @@ def epsilon_lower_bound(correct: int, guesses: int, *, canaries: int, delta: flo
             low = middle
         else:
             high = middle
+    # The lower end was found to be a surprise, and is on the safe side.
     return low
 
 
@@ -238,7 +239,7 @@ def _tail(least: NDArray[Any], trials: int, chance: float) -> NDArray[np.float64
     return np.asarray(np.where(least <= 0, 1.0, np.where(least > trials, 0.0, found)))
 
 
-def _checked(included: Any, scores: Any) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _check_scores(included: Any, scores: Any) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     inside = np.asarray(included)
     try:
         seen = np.asarray(scores, dtype=np.float64)

@@ -21,7 +21,7 @@ from cloister.report import (
     Status,
     Text,
     Verdict,
-    escaped,
+    escape_text,
 )
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cloister.plotting import Figure
 
-__all__ = ["Finding", "GateResult", "Stand"]
+__all__ = ["GateFinding", "GateResult", "Stand"]
 
 
 class Stand(StrEnum):
@@ -55,7 +55,7 @@ _STATUS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class GateFinding:
     """One attack of the gate.
 
     Attributes:
@@ -112,7 +112,7 @@ class GateResult:
 
     kind: str
     promise: str
-    findings: tuple[Finding, ...]
+    findings: tuple[GateFinding, ...]
     policy: GatePolicy
     seconds: float
     base: Report | None = field(default=None, repr=False)
@@ -194,7 +194,7 @@ class GateResult:
         """Return the decision, the checklist, the limits, and each attack by itself."""
         kind = NoticeKind.INFO if self.publish else NoticeKind.DANGER
         checks = [
-            Check(escaped(finding.attack), finding.stand.status, note=escaped(finding.reason))
+            Check(escape_text(finding.attack), finding.stand.status, note=escape_text(finding.reason))
             for finding in self.findings
         ]
         limits = [(_LIMITS[name], value) for name, value in self.policy.to_dict().items()]
@@ -202,24 +202,24 @@ class GateResult:
             "The gate",
             [
                 Notice(NoticeKind.WARNING, _FOR_CUSTODIANS, title="For the custodian only"),
-                Notice(kind, escaped(self.headline), title="Decision"),
+                Notice(kind, escape_text(self.headline), title="Decision"),
                 Checklist(checks),
-                *self._advised(),
+                *self._advice_blocks(),
                 Text(_HONEST),
                 Facts(limits),
             ],
         )
         return (overview, *(section for finding in self.findings for section in finding.sections()))
 
-    def _advised(self) -> tuple[Block, ...]:
+    def _advice_blocks(self) -> tuple[Block, ...]:
         if not self.advice:
             return ()
-        return (Text("**What helps**"), Bullets([escaped(item) for item in self.advice]))
+        return (Text("**What helps**"), Bullets([escape_text(item) for item in self.advice]))
 
     def report(self, path: str | Path | None = None, *, title: str = "") -> Report:
         """Return the report of the release with the gate's sections; with a path it is written there as well."""
         status = Status.ATTENTION if self.publish else Status.BAD
-        base = self.base or Report(f"The gate: {self.kind}", summary=escaped(self.promise))
+        base = self.base or Report(f"The gate: {self.kind}", summary=escape_text(self.promise))
         report = replace(
             base, title=title or base.title, verdict=Verdict(self.headline, status), sections=base.sections
         ).with_sections(*self.sections())

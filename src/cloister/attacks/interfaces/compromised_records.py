@@ -4,6 +4,10 @@ Each answered sum is one row of a matrix that says who was in it, and with what 
 unit vector is a combination of the rows: then some weighted total of the answers *is* its value. The test is exact,
 in rational numbers, and looks at no value, so that an owner can run it on a log of questions alone.
 
+Elimination goes without fractions (after Bareiss, "Sylvester's identity and multistep integer-preserving Gaussian
+elimination", 1968): every number on the way is a minor of the matrix, so that each division has no remainder and
+nothing is rounded. It takes time with the cube of the matrix, in numbers that grow: seconds for two hundred rows.
+
 It knows sums only. Where little is possible about a value, such as yes or no, far fewer sums give it away: see
 `cloister.attacks.interfaces.reconstruction`.
 """
@@ -21,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.interfaces.rational_span import unit_vectors
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
 from cloister.errors import ParameterError, ParameterTypeError
@@ -29,7 +32,40 @@ from cloister.errors import ParameterError, ParameterTypeError
 if TYPE_CHECKING:
     from cloister.report import Section
 
-__all__ = ["CompromisedRecordsResult", "compromised_records"]
+__all__ = ["CompromisedRecordsResult", "compromised_records", "reduce_rows", "unit_vectors"]
+
+
+def reduce_rows(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return the reduced rows of a matrix of whole numbers, each up to a factor; as many as its rank.
+
+    >>> reduce_rows(np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]])).tolist()
+    [[1, 1, 0], [0, 0, 1]]
+    """
+    rows: NDArray[Any] = np.array([list(map(int, row)) for row in matrix], dtype=object).reshape(matrix.shape)
+    before, rank = 1, 0
+    for column in range(matrix.shape[1]):
+        usable = np.flatnonzero(rows[rank:, column])
+        if not len(usable):
+            continue
+        chosen = rank + usable[0]
+        rows[[rank, chosen]] = rows[[chosen, rank]]
+        pivot, others = rows[rank, column], np.arange(len(rows)) != rank
+        rows[others] = (rows[others] * pivot - rows[others, column][:, None] * rows[rank]) // before
+        before, rank = pivot, rank + 1
+    return rows[:rank]
+
+
+def unit_vectors(matrix: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+    """Return the columns whose unit vector is a combination of the rows, and the rank.
+
+    >>> columns, rank = unit_vectors(np.array([[1, 1, 0], [1, 1, 1]]))
+    >>> columns.tolist(), rank
+    ([2], 2)
+    """
+    rows = reduce_rows(matrix)
+    alone = rows[(rows != 0).sum(axis=1) == 1] if len(rows) else rows
+    return np.sort(np.flatnonzero((alone != 0).any(axis=0))).astype(np.int64), len(rows)
+
 
 _SHOWN = 10
 
@@ -65,7 +101,7 @@ class CompromisedRecordsResult(AttackResult):
 
     def sections(self, *, level: int = 1) -> tuple[Section, ...]:
         """Return what a report says about this attack."""
-        from cloister.attacks.own_facts import section_with_own_facts
+        from cloister.attacks.result import section_with_own_facts
 
         return (section_with_own_facts(self, level=level),)
 
@@ -86,6 +122,8 @@ def compromised_records(queries: Any, *, records: int | None = None) -> Compromi
     The answers give people away: the values of 2 records follow from 3 sums, 3 of them independent, of 4 records.
     """
     matrix = _whole_numbers(queries) if records is None else _from_positions(queries, records)
+    # Records that were in the same sums cannot be told apart: they are one column, which keeps the elimination
+    # small.
     columns = list(map(tuple, matrix.T.tolist()))
     together = Counter(columns)
     places, rank = unit_vectors(np.array(list(together), dtype=object).T)
@@ -119,10 +157,10 @@ def _whole_numbers(queries: Any) -> NDArray[Any]:
             "The queries are no table with a row for each sum and a column for each record.",
             fix="give weights, such as 0 and 1, of equally many records in every sum.",
         )
-    return np.array([_scaled(row) for row in rows], dtype=object)
+    return np.array([_scale_to_integers(row) for row in rows], dtype=object)
 
 
-def _scaled(row: Sequence[object]) -> list[int]:
+def _scale_to_integers(row: Sequence[object]) -> list[int]:
     weights = [_weight(weight) for weight in row]
     common = math.lcm(*(weight.denominator for weight in weights))
     return [int(weight * common) for weight in weights]

@@ -12,8 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from cloister.attacks.interfaces.asking import Interface, Refusal
-from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge, Numbers
+from cloister.attacks.interfaces.query_interface import (
+    Guess,
+    Interface,
+    InterfaceAttackResult,
+    Knowledge,
+    Numbers,
+    Refusal,
+)
 from cloister.core import validation
 from cloister.errors import BudgetExceededError
 

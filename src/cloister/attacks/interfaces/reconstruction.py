@@ -4,6 +4,11 @@ Sums over random sets, each a little wrong, are linear equations in the secrets.
 information while preserving privacy", 2003) showed that answers to sufficiently many of them, with errors well below
 the square root of the number of people, give nearly all secrets away, however the errors are made. Noise that does not
 grow with the number of questions is therefore no protection: a budget for all questions together is.
+
+The system has one row for each answered question, one column for each person, and numbers that are off by an unknown
+error. Least squares is fast and forgives noise of any shape. The linear program keeps every value within its public
+bounds and minimizes the total of the errors, so that it needs fewer answers than there are people, and forgives some
+answers that are badly wrong.
 """
 
 from __future__ import annotations
@@ -14,15 +19,61 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize, sparse
 
 from cloister.attacks.confidence import Floats
-from cloister.attacks.interfaces.asking import Interface, Refusal
-from cloister.attacks.interfaces.linear_solving import METHODS
-from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge, Numbers
+from cloister.attacks.interfaces.query_interface import (
+    Guess,
+    Interface,
+    InterfaceAttackResult,
+    Knowledge,
+    Numbers,
+    Refusal,
+)
 from cloister.core import exact, random, validation
 from cloister.errors import BudgetExceededError, ParameterError
 
-__all__ = ["ReconstructionResult", "reconstruction"]
+__all__ = ["METHODS", "ReconstructionResult", "least_squares", "linear_program", "reconstruction"]
+
+
+def least_squares(members: NDArray[np.bool_], answers: Floats, *, bounds: tuple[float, float]) -> Floats:
+    """Return the values whose sums are nearest to the answers; of several, those nearest to the middle of the bounds.
+
+    >>> sets = np.array([[True, True, False], [False, True, True], [True, False, True]])
+    >>> least_squares(sets, np.array([1.0, 1.0, 2.0]), bounds=(0, 1)).round(3).astype(int).tolist()
+    [1, 0, 1]
+    """
+    middle = sum(bounds) / 2
+    matrix = members.astype(np.float64)
+    deviations, *_ = np.linalg.lstsq(matrix, answers - middle * matrix.sum(axis=1), rcond=None)
+    return middle + np.asarray(deviations, dtype=np.float64)
+
+
+def linear_program(members: NDArray[np.bool_], answers: Floats, *, bounds: tuple[float, float]) -> Floats:
+    """Return values within bounds that minimize the sum of absolute errors; NaN should the solver fail.
+
+    >>> sets = np.array([[True, True, False], [False, True, True]])
+    >>> linear_program(sets, np.array([2.0, 1.0]), bounds=(0, 1)).round(9).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    asked, people = members.shape
+    # An error is the difference of two numbers that are not negative; at the minimum one of them is zero, and
+    # their sum its size.
+    slack = sparse.eye(asked, format="csr")
+    matrix: Any = sparse.hstack([sparse.csr_matrix(members.astype(np.float64)), slack, -slack], format="csr")
+    found = optimize.linprog(
+        np.concatenate([np.zeros(people), np.ones(2 * asked)]),
+        A_eq=matrix,
+        b_eq=answers,
+        bounds=[bounds] * people + [(0, None)] * (2 * asked),
+        method="highs",
+    )
+    return np.full(people, np.nan) if found.x is None else np.asarray(found.x[:people], dtype=np.float64)
+
+
+METHODS = {"least_squares": least_squares, "linear_program": linear_program}
+"""The ways to solve, by name."""
+
 
 _QUESTIONS_EACH = 5
 _SHOWN = 10
@@ -96,7 +147,7 @@ def reconstruction(
     known = Knowledge.of(truth, targets=len(truth), tolerance=_half_step(choices), guess=guess, choices=choices)
     solve = METHODS[validation.check_choice(method, name="method", allowed=METHODS)]
     people = len(known.truth)
-    sets = _random_sets(queries, people, random_state) if members is None else _given_sets(members, people, queries)
+    sets = _random_sets(queries, people, random_state) if members is None else _read_sets(members, people, queries)
     asked = _questions(questions, sets, given=members is not None)
     interface = Interface(ask=ask, refusal=refusal)
     replies = [interface.number(question) for question in asked]
@@ -124,7 +175,7 @@ def _random_sets(queries: int | None, people: int, random_state: random.RandomSt
     return random.bits(source, asked * people).reshape(asked, people)
 
 
-def _given_sets(members: Any, people: int, queries: int | None) -> NDArray[np.bool_]:
+def _read_sets(members: Any, people: int, queries: int | None) -> NDArray[np.bool_]:
     if queries is not None:
         raise ParameterError("There are both members and a number of queries.", fix="give one of the two.")
     sets = np.asarray(members)

@@ -14,8 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from cloister.attacks.interfaces.asking import Interface, Refusal
-from cloister.attacks.interfaces.scoring import Guess, InterfaceAttackResult, Knowledge, Numbers
+from cloister.attacks.interfaces.query_interface import (
+    Guess,
+    Interface,
+    InterfaceAttackResult,
+    Knowledge,
+    Numbers,
+    Refusal,
+)
 from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError
 
 __all__ = ["individual_tracker", "tracker"]

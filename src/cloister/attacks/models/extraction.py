@@ -1,4 +1,4 @@
-"""Model extraction: make a copy of a model by asking it.
+"""Model extraction: make a copy of a model by asking it, and see how often the copy agrees.
 
 A linear or logistic model with d features has d + 1 unknowns per class, and every answer with a confidence is an
 equation in them: d + 1 questions are enough (Tramer et al. 2016). Rounded confidences are equations with small errors,
@@ -9,22 +9,100 @@ models are copied by training another one on their answers, which is called dist
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from cloister.anonymize.operations.sampling import standard_normals, uniforms
+from cloister.anonymize.operations.noise import standard_normals, uniforms
 from cloister.attacks.confidence import Floats, binomial_interval
-from cloister.attacks.models.extraction_result import ExtractionResult
-from cloister.attacks.models.linear import LinearLayer, linear_layer
-from cloister.attacks.models.reading import Victim, as_matrix, need_learning, seed_of
+from cloister.attacks.models._victim import LinearLayer, Victim, as_matrix, linear_layer, need_learning, seed_of
+from cloister.attacks.result import AttackResult, percent, section_of
 from cloister.core import validation
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.errors import ParameterError
+from cloister.report import TableBlock
 
-__all__ = ["model_extraction"]
+if TYPE_CHECKING:
+    from cloister.plotting import Figure
+    from cloister.report import Section
+
+__all__ = ["ExtractionResult", "model_extraction"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionResult(AttackResult):
+    """Success is how often the copy says the same as the model; for numbers, within 1 % of their range.
+
+    Attributes:
+        method: "equations" or "distillation".
+        decimals: to how many digits confidences were rounded.
+        fidelity: (questions asked, share of equal answers), for more and more questions.
+        coefficient_error: the largest error of a coefficient, where the model is linear and shows them.
+        copy: the last copy, a function from rows to answers; custodian only.
+    """
+
+    schema: ClassVar[str] = "cloister.extraction/1"
+
+    method: str
+    decimals: int | None
+    fidelity: tuple[tuple[int, float], ...]
+    coefficient_error: float | None
+    copy: Any = field(repr=False)
+
+    @property
+    def verdict(self) -> str:
+        """Return a few sentences for a custodian."""
+        count, share = self.fidelity[-1]
+        rates = f"after {count:,} questions a copy gives the same answer in {percent(share)} of cases"
+        constant = f"a constant answer in {percent(self.baseline)}"
+        if not self.succeeded:
+            return f"The model was not copied: {rates}, {constant}. Others may do better."
+        exact = self.coefficient_error is not None and self.coefficient_error < 1e-6
+        return f"The model can be copied: {rates}, {constant}." + (" Its coefficients are known exactly." * exact)
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        steps = [(f"after {count:,} questions", percent(share)) for count, share in self.fidelity]
+        error = [] if self.coefficient_error is None else [("coefficient error", f"{self.coefficient_error:.2g}")]
+        return (*AttackResult.summary(self), *steps, *error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values that start with a version marker; the copy is not among them."""
+        return {
+            **AttackResult.to_dict(self),
+            "method": self.method,
+            "decimals": self.decimals,
+            "fidelity": [{"queries": count, "agreement": share} for count, share in self.fidelity],
+            "coefficient_error": self.coefficient_error,
+        }
+
+    def plot(self) -> Figure:
+        """Return a chart of the agreement against the number of questions."""
+        from cloister.plotting import lines
+
+        counts = [count for count, _ in self.fidelity]
+        ends = (min(counts), max(counts)) if len(set(counts)) > 1 else (counts[0], counts[0] + 1)
+        return lines(
+            {
+                "copy": [(count, 100 * share) for count, share in self.fidelity],
+                "constant answer": [(end, 100 * self.baseline) for end in ends],
+            },
+            title="How well a model is copied",
+            x="questions asked",
+            y="same answers, %",
+            log_x=True,
+            subtitle=self.method if self.decimals is None else f"{self.method}, rounded to {self.decimals} digits",
+        )
+
+    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
+        """Return what a report says: the outcome, and the agreement by questions."""
+        rows = [[f"{count:,}", percent(share)] for count, share in self.fidelity]
+        table = TableBlock(["questions", "same answers"], rows, caption="How well the copy agrees.")
+        return (section_of(self, level=level, further=(table,)),)
+
 
 METHODS = ("equations", "distillation")
 _TEST_ROWS = 1000
@@ -80,18 +158,18 @@ def model_extraction(
     width = validation.check_count(
         getattr(model, "n_features_in_", None) if features is None else features, name="features", at_least=1
     )
-    rows = as_matrix(test, what="test") if test is not None else _drawn(source, _TEST_ROWS, width, low, high)
+    rows = as_matrix(test, what="test") if test is not None else _draw_points(source, _TEST_ROWS, width, low, high)
     if rows.shape[1] != width:
         raise ParameterError("The test rows have other features than the model.", fix=f"give {width} columns.")
-    numbers = _asked_numbers(queries, width, method)
-    truth = _spoken(Victim(model), rows)
-    asked = _Asked(victim, digits)
+    numbers = _check_queries(queries, width, method)
+    truth = _predict(Victim(model), rows)
+    asked = _RoundingInterface(victim, digits)
     copies: list[tuple[int, Copy]]
     layer = None
     if method == "equations":
-        copies, layer = _solved(asked, numbers, width=width, low=low, high=high, source=source)
+        copies, layer = _solve_equations(asked, numbers, width=width, low=low, high=high, source=source)
     else:
-        copies = _distilled(asked, numbers, width=width, low=low, high=high, surrogate=surrogate, source=source)
+        copies = _distill(asked, numbers, width=width, low=low, high=high, surrogate=surrogate, source=source)
     fidelity = tuple((count, _agreement(copy(rows), truth)) for count, copy in copies)
     hits = round(fidelity[-1][1] * len(rows))
     return ExtractionResult(
@@ -114,7 +192,7 @@ def model_extraction(
     )
 
 
-class _Asked:
+class _RoundingInterface:
     """The victim behind an interface that rounds."""
 
     def __init__(self, victim: Victim, decimals: int | None) -> None:
@@ -123,32 +201,33 @@ class _Asked:
     def __call__(self, rows: Floats) -> Floats:
         """Return the confidence in each class as it is shown, or a number."""
         if self.victim.is_confident:
-            return self._rounded(self.victim.confidences(rows))
-        return self._rounded(np.asarray(self.victim.predictions(rows), dtype=np.float64))[:, None]
+            return self._round(self.victim.confidences(rows))
+        return self._round(np.asarray(self.victim.predictions(rows), dtype=np.float64))[:, None]
 
-    def _rounded(self, told: Floats) -> Floats:
+    def _round(self, told: Floats) -> Floats:
         return told if self.decimals is None else np.round(told, self.decimals)
 
 
-def _solved(
-    ask: _Asked, numbers: list[int], *, width: int, low: float, high: float, source: RandomSource
+def _solve_equations(
+    ask: _RoundingInterface, numbers: list[int], *, width: int, low: float, high: float, source: RandomSource
 ) -> tuple[list[tuple[int, Copy]], LinearLayer]:
     """Return the copies after so many questions, and the parameters of the last one."""
     middle, reach = (low + high) / 2, (high - low) / 2
+    # As many points in general position as there are unknowns for each class.
     points = np.concatenate([np.zeros((1, width)), np.eye(width)])
     told = ask(middle + reach * points)
     copies: list[tuple[int, Copy]] = []
     for number in numbers:
-        layer = _fitted(points, told, middle, reach)
+        layer = _fit_layer(points, told, middle, reach)
         if number > len(points):
             further = _useful(layer, number - len(points), middle=middle, reach=reach, source=source)
             points, told = np.concatenate([points, further]), np.concatenate([told, ask(middle + reach * further)])
-            layer = _fitted(points, told, middle, reach)
+            layer = _fit_layer(points, told, middle, reach)
         copies.append((len(points), _copy(layer, ask.victim)))
     return copies, layer
 
 
-def _fitted(points: Floats, told: Floats, middle: float, reach: float) -> LinearLayer:
+def _fit_layer(points: Floats, told: Floats, middle: float, reach: float) -> LinearLayer:
     """Solve for weights and biases against the first class, or of a regression."""
     design = np.column_stack([points, np.ones(len(points))])
     if told.shape[1] == 1:
@@ -157,6 +236,7 @@ def _fitted(points: Floats, told: Floats, middle: float, reach: float) -> Linear
         solution = _most_likely(design, told)
     else:
         solution = _from_odds(design, told)
+    # Points were counted from the middle, in units of the reach, which is undone here.
     weights = np.asarray(solution[:, :-1] / reach, dtype=np.float64)
     return LinearLayer(weights, solution[:, -1] - weights.sum(axis=1) * middle)
 
@@ -198,6 +278,7 @@ def _useful(layer: LinearLayer, count: int, *, middle: float, reach: float, sour
     nearest = -np.linalg.lstsq(weights, offsets, rcond=None)[0]
     steps = standard_normals(source, count * width).reshape(count, width)
     spread = np.sqrt((weights**2).sum(axis=1).max())
+    # Where even odds are not known yet, or lie outside of the bounds, points are spread everywhere.
     if not np.isfinite(nearest).all() or np.abs(nearest).max() > 1:
         nearest = np.asarray(2 * uniforms(source, count * width).reshape(count, width) - 1)
     return np.asarray(np.clip(nearest + steps * min(1.0, _WIDEST / max(float(spread), 1e-12)), -1, 1))
@@ -210,8 +291,8 @@ def _copy(layer: LinearLayer, victim: Victim) -> Copy:
     return lambda rows: np.asarray(classes[np.column_stack([np.zeros(len(rows)), layer.scores(rows)]).argmax(axis=1)])
 
 
-def _distilled(
-    ask: _Asked,
+def _distill(
+    ask: _RoundingInterface,
     numbers: list[int],
     *,
     width: int,
@@ -224,8 +305,8 @@ def _distilled(
     from sklearn.base import clone
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    points = _drawn(source, numbers[-1], width, low, high)
-    told = _spoken(ask.victim, points)
+    points = _draw_points(source, numbers[-1], width, low, high)
+    told = _predict(ask.victim, points)
     kind = RandomForestRegressor if told.dtype.kind == "f" else RandomForestClassifier
     copies: list[tuple[int, Copy]] = []
     for number in numbers:
@@ -234,7 +315,7 @@ def _distilled(
     return copies
 
 
-def _asked_numbers(queries: Sequence[int], width: int, method: str) -> list[int]:
+def _check_queries(queries: Sequence[int], width: int, method: str) -> list[int]:
     unknowns = width + 1
     usual = (unknowns, 2 * unknowns, 20 * unknowns) if method == "equations" else (100, 1000, 5000)
     numbers = sorted(validation.check_count(number, name="each of queries", at_least=1) for number in queries or usual)
@@ -245,11 +326,11 @@ def _asked_numbers(queries: Sequence[int], width: int, method: str) -> list[int]
     return numbers
 
 
-def _drawn(source: RandomSource, rows: int, width: int, low: float, high: float) -> Floats:
+def _draw_points(source: RandomSource, rows: int, width: int, low: float, high: float) -> Floats:
     return np.asarray(low + (high - low) * uniforms(source, rows * width).reshape(rows, width))
 
 
-def _spoken(victim: Victim, rows: Floats) -> NDArray[Any]:
+def _predict(victim: Victim, rows: Floats) -> NDArray[Any]:
     return victim.predictions(rows)
 
 

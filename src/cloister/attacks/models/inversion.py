@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cloister.attacks.confidence import Floats, binomial_interval
-from cloister.attacks.models.linear import linear_layer
-from cloister.attacks.models.reading import Integers, Labeled, Victim, as_matrix, read_labeled
-from cloister.attacks.reporting import section_of
-from cloister.attacks.result import AttackResult
+from cloister.attacks.models._victim import Integers, Labeled, Victim, as_matrix, linear_layer, read_labeled
+from cloister.attacks.result import AttackResult, section_of
 from cloister.core import validation
 from cloister.errors import ParameterError
 from cloister.report import Facts

@@ -13,12 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.synthetic.reading import Attacked, chosen_rows, read_attacked
-from cloister.attacks.synthetic.result import ADVICE, SyntheticAttackResult, most_exposed, scored
+from cloister.attacks.synthetic.base import (
+    ADVICE,
+    AttackedTables,
+    SyntheticAttackResult,
+    choose_rows,
+    most_exposed,
+    read_attacked,
+    score_attack,
+)
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_count, check_non_negative
-from cloister.data.mixed_rows import MixedRows
-from cloister.data.nearest_rows import nearest_rows
+from cloister.data.mixed_rows import MixedRows, nearest_rows
 from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnError
 
 __all__ = ["synthetic_inference"]
@@ -73,13 +79,13 @@ def synthetic_inference(
             "The attacker knows the secret, or nothing at all.", fix="list other columns than the secret in known."
         )
     source = random_source(random_state)
-    places = chosen_rows(len(tables.original), most, source)
+    places = choose_rows(len(tables.original), most, source)
     people = tables.original.take(places)
-    right, near = _guessed(tables, people, secret, aids, share)
+    right, near = _guess_secrets(tables, people, secret, aids, share)
     compared = None
     if tables.control is not None:
-        others = tables.control.take(chosen_rows(len(tables.control), most, source))
-        compared = (float(_guessed(tables, others, secret, aids, share)[0].sum()), len(others))
+        others = tables.control.take(choose_rows(len(tables.control), most, source))
+        compared = (float(_guess_secrets(tables, others, secret, aids, share)[0].sum()), len(others))
     return SyntheticAttackResult(
         attack="inference",
         kind=f'"{secret}" from {len(aids)} known columns',
@@ -89,7 +95,7 @@ def synthetic_inference(
         left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(places, np.where(right, near, 0.0)),
-        **scored(
+        **score_attack(
             float(right.sum()),
             len(places),
             control=compared,
@@ -99,8 +105,8 @@ def synthetic_inference(
     )
 
 
-def _guessed(
-    tables: Attacked, people: MixedRows, secret: str, known: Sequence[str], share: float
+def _guess_secrets(
+    tables: AttackedTables, people: MixedRows, secret: str, known: Sequence[str], share: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return whose secret is guessed, and how near the nearest synthetic row is: 1 for a copy of what is known."""
     distances, places = nearest_rows(people.only(known), tables.synthetic.only(known))
@@ -118,7 +124,7 @@ def _same(rows: MixedRows, truth: Any, guess: Any, secret: str, share: float) ->
     return np.asarray(both | (truth == guess) | (near & np.isfinite(truth)))
 
 
-def _usual(tables: Attacked, people: MixedRows, secret: str, share: float) -> float:
+def _usual(tables: AttackedTables, people: MixedRows, secret: str, share: float) -> float:
     """Return how often the most frequent synthetic value, or the middle of numbers, is right."""
     shown = tables.synthetic.column(secret)
     values, counts = np.unique(shown, return_counts=True)

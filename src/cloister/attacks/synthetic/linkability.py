@@ -14,12 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.synthetic.reading import Attacked, chosen_rows, read_attacked
-from cloister.attacks.synthetic.result import ADVICE, SyntheticAttackResult, most_exposed, scored
+from cloister.attacks.synthetic.base import (
+    ADVICE,
+    AttackedTables,
+    SyntheticAttackResult,
+    choose_rows,
+    most_exposed,
+    read_attacked,
+    score_attack,
+)
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_count
-from cloister.data.mixed_rows import MixedRows
-from cloister.data.nearest_rows import nearest_rows
+from cloister.data.mixed_rows import MixedRows, nearest_rows
 from cloister.errors import ParameterError
 
 __all__ = ["synthetic_linkability"]
@@ -63,13 +69,13 @@ def synthetic_linkability(
     named = None if sides is None else [*sides[0], *sides[1]]
     tables = read_attacked(original, synthetic, control=control, columns=named, bounds=bounds)
     source = random_source(random_state)
-    left, right = _dealt(tables.synthetic) if sides is None else sides
-    places = chosen_rows(len(tables.original), most, source)
-    linked, nearness = _linked(tables, tables.original.take(places), left, right, near)
+    left, right = _split_columns(tables.synthetic) if sides is None else sides
+    places = choose_rows(len(tables.original), most, source)
+    linked, nearness = _link_pieces(tables, tables.original.take(places), left, right, near)
     compared = None
     if tables.control is not None:
-        others = tables.control.take(chosen_rows(len(tables.control), most, source))
-        compared = (float(_linked(tables, others, left, right, near)[0].sum()), len(others))
+        others = tables.control.take(choose_rows(len(tables.control), most, source))
+        compared = (float(_link_pieces(tables, others, left, right, near)[0].sum()), len(others))
     return SyntheticAttackResult(
         attack="linkability",
         kind=f"{len(left)} and {len(right)} known columns, {near} nearest",
@@ -79,7 +85,7 @@ def synthetic_linkability(
         left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(places, np.where(linked, nearness, 0.0)),
-        **scored(
+        **score_attack(
             float(linked.sum()),
             len(places),
             control=compared,
@@ -101,7 +107,7 @@ def _sides(known: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return left, right
 
 
-def _dealt(rows: MixedRows) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _split_columns(rows: MixedRows) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return two sides that tell about as much: the most telling column goes to the side that tells less."""
     if len(rows.columns) < 2:
         raise ParameterError("There is only one column.", fix="give tables with at least two columns to link.")
@@ -121,8 +127,8 @@ def _entropy(rows: MixedRows, name: str) -> float:
     return float(-(shares * np.log(shares)).sum())
 
 
-def _linked(
-    tables: Attacked, people: MixedRows, left: Sequence[str], right: Sequence[str], neighbors: int
+def _link_pieces(
+    tables: AttackedTables, people: MixedRows, left: Sequence[str], right: Sequence[str], neighbors: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return whose two pieces meet, and how near the nearest rows are on both sides: 1 for a copy."""
     found = [

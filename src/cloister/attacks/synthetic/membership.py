@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.result import AttackResult, percent
-from cloister.attacks.synthetic.result import ADVICE
+from cloister.attacks.synthetic.base import ADVICE
 from cloister.core import validation
 from cloister.report import Facts, Section
 from cloister.synth.base import Progress, Synthesizer
@@ -67,7 +67,7 @@ class SyntheticMembershipResult(AttackResult):
 
     def sections(self, *, level: int = 1) -> tuple[Section, ...]:
         """Return what a report says about this attack."""
-        from cloister.attacks.reporting import section_of
+        from cloister.attacks.result import section_of
 
         facts = Facts([("area under the curve", f"{self.area:.4g} (0.5 is guessing)")])
         return (section_of(self, level=level, further=(facts,)),)

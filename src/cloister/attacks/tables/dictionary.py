@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cloister.attacks.result import AttackResult
-from cloister.attacks.tables.scoring import share_with_interval
-from cloister.attacks.tables.table_result import TableAttackResult
+from cloister.attacks.tables._table_result import TableAttackResult, share_with_interval
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_positive
 from cloister.data.values import is_missing, text_of
@@ -134,10 +133,11 @@ def dictionary(
     hash_one = _hash(method, salt, salt_after=salt_after)
     wanted, encode = _read_tokens(tokens, method)
     most = None if limit is None else float(check_positive(limit, name="limit"))
-    made_up = _made_up(wanted, len(hash_one(b"")), encode, random_state)
+    made_up = _draw_tokens(wanted, len(hash_one(b"")), encode, random_state)
     known, write = _comparable(wanted | made_up, encode)
     start, found, tried, finished = time.perf_counter(), dict[str, str](), 0, True
     for chunk in _chunks(candidates):
+        # Hits are rare: hashing those once more costs less than keeping every digest.
         for text in [text for text in chunk if write(hash_one(text.encode())) in known]:
             found.setdefault(known[write(hash_one(text.encode()))], text)
         tried += len(chunk)
@@ -203,6 +203,7 @@ def _hash(method: str, salt: bytes | str, *, salt_after: bool) -> Callable[[byte
         return lambda text: hashlib.new(method, text).digest()
     if salt_after:
         return lambda text: hashlib.new(method, text + known).digest()
+    # The salt is hashed once, and every identifier goes on from there.
     started = hashlib.new(method, known)
 
     def salted(text: bytes) -> bytes:
@@ -273,7 +274,7 @@ _ALPHABETS: dict[Callable[[bytes], str], frozenset[str]] = {
 }
 
 
-def _made_up(wanted: set[str], size: int, encode: Callable[[bytes], str], random_state: RandomState) -> set[str]:
+def _draw_tokens(wanted: set[str], size: int, encode: Callable[[bytes], str], random_state: RandomState) -> set[str]:
     """Return random tokens of the same form, as many as there are, up to a thousand."""
     source = random_source(random_state)
     length = len(next(iter(wanted)))

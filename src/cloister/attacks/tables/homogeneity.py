@@ -17,10 +17,9 @@ from scipy import special
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
 from cloister.attacks.result import percent
-from cloister.attacks.tables.disclosure_result import DisclosureResult, exposed_rows, shows_one_value
-from cloister.attacks.tables.prior import Prior, prior_of
-from cloister.attacks.tables.reading import Published, publish_groups
-from cloister.attacks.tables.scoring import share_of, share_with_interval
+from cloister.attacks.tables._published_table import PublishedTable, publish_groups
+from cloister.attacks.tables._table_result import share_of, share_with_interval
+from cloister.attacks.tables.disclosure import DisclosureResult, Prior, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
 from cloister.core.validation import check_count, check_probability
 from cloister.data.values import is_missing, text_of
@@ -60,7 +59,7 @@ def homogeneity(
     column, histogram = published.sensitive(sensitive), published.histogram(sensitive)
     limit = float(check_probability(certainty, name="certainty"))
     prior = prior_of(published, sensitive, original).largest
-    return _disclosed(
+    return _measure_disclosure(
         published,
         histogram,
         column.name,
@@ -78,6 +77,7 @@ def _remedy(name: str, certainty: float, prior: float) -> str:
     """Say what keeps beliefs below a limit: equal t-closeness adds t to a share, frequency l-diversity allows 1/l."""
     if not 0 < certainty < 1:
         return f'ask for l-diversity or t-closeness of "{name}", not for k-anonymity alone'
+    # People type these numbers in with two digits, so that both are rounded to the safe side of the limit.
     least = np.floor(100 / certainty + 1e-9) / 100 + 0.01
     diverse = f"frequency l-diversity with l = {least:.2f} (--l {least:.2f} --l-kind frequency)"
     room = np.floor(100 * (certainty - prior) - 1e-9) / 100
@@ -113,9 +113,9 @@ def similarity(
     column = published.sensitive(sensitive)
     rule = _default_edges(column) if categories is None and not column.attribute.has_hierarchy else categories
     kinds = _kinds(column, rule)
-    return _disclosed(
+    return _measure_disclosure(
         published,
-        _merged(published.histogram(sensitive), kinds),
+        _merge_values(published.histogram(sensitive), kinds),
         column.name,
         prior=_largest_kind(prior_of(published, sensitive, original), rule),
         attack="similarity",
@@ -130,8 +130,8 @@ def similarity(
     )
 
 
-def _disclosed(
-    published: Published,
+def _measure_disclosure(
+    published: PublishedTable,
     histogram: Histogram,
     name: str,
     *,
@@ -146,8 +146,10 @@ def _disclosed(
     posterior = histogram.largest / histogram.sizes
     given = posterior >= certainty - 1e-12
     known = prior >= certainty - 1e-12
+    # Where the whole table says one value that surely already, only classes that are sure of another one tell
+    # anything.
     if known and certainty < 1:
-        given, known = _unexpected(histogram, certainty), False
+        given, known = _find_unexpected(histogram, certainty), False
     learns = "learns the" if certainty >= 1 else f"is at least {percent(certainty)} sure of the"
     return DisclosureResult(
         attack=attack,
@@ -156,7 +158,7 @@ def _disclosed(
         queries=int(histogram.sizes.sum()),
         control=_by_chance(histogram) if certainty >= 1 else None,
         mitigation=mitigation,
-        worst=exposed_rows(published, np.where(given, posterior, 0.0)),
+        worst=rank_exposed_rows(published, np.where(given, posterior, 0.0)),
         column=name,
         achieved=f"{learns} {learned} of",
         certainty=certainty,
@@ -170,7 +172,7 @@ def _disclosed(
     )
 
 
-def _unexpected(histogram: Histogram, certainty: float) -> NDArray[np.bool_]:
+def _find_unexpected(histogram: Histogram, certainty: float) -> NDArray[np.bool_]:
     """Return the classes that make an attacker sure of a value which the whole table does not already say."""
     rare = histogram.overall[histogram.values] < certainty * histogram.overall.sum()
     sure = histogram.counts >= (certainty - 1e-12) * histogram.sizes[histogram.classes]
@@ -198,7 +200,7 @@ def _log_choose(above: NDArray[np.float64], below: float) -> NDArray[np.float64]
     return np.asarray(special.gammaln(above + 1) - special.gammaln(below + 1) - special.gammaln(above - below + 1))
 
 
-def _merged(histogram: Histogram, kinds: NDArray[np.int64]) -> Histogram:
+def _merge_values(histogram: Histogram, kinds: NDArray[np.int64]) -> Histogram:
     """Return the counts of categories instead of values."""
     width = int(kinds.max()) + 1
     keys = histogram.classes * width + kinds[histogram.values]
@@ -230,7 +232,7 @@ def _largest_kind(prior: Prior, categories: Any) -> float:
 def _kinds(column: Sensitive, categories: Any) -> NDArray[np.int64]:
     """Return the category of each value."""
     if isinstance(categories, Mapping):
-        return _mapped(column, categories)
+        return _map_categories(column, categories)
     is_level = isinstance(categories, int) and not isinstance(categories, bool)
     if is_level or (categories is None and column.attribute.has_hierarchy):
         level = check_count(1 if categories is None else categories, name="the level", at_least=0)
@@ -243,7 +245,7 @@ def _kinds(column: Sensitive, categories: Any) -> NDArray[np.int64]:
     return _intervals(column, categories)
 
 
-def _mapped(column: Sensitive, categories: Mapping[Any, Any]) -> NDArray[np.int64]:
+def _map_categories(column: Sensitive, categories: Mapping[Any, Any]) -> NDArray[np.int64]:
     told = {text_of(value): str(category) for value, category in categories.items()}
     if any(not is_missing(value) and text_of(value) not in told for value in column.values):
         raise ParameterError(

@@ -1,7 +1,11 @@
-"""Probabilistic inference and skewness: classes that make a value likelier than it was.
+"""Inference: classes that make a value likelier than it was, or certain to somebody who knows a little besides.
 
 Nobody needs certainty: whoever knows a class guesses its most frequent value (probabilistic inference), or learns that
 a rare value is fifty times as likely as for anybody else (skewness; Li, Li and Venkatasubramanian 2007).
+
+Background knowledge makes certain what was likely. A class with m values becomes certain after m - 1 of them are ruled
+out. Somebody who knows j other members of a class knows the value of the rest once all members with other values are
+among them.
 """
 
 from __future__ import annotations
@@ -11,20 +15,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
+from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
 from cloister.anonymize.models.distances import equal
-from cloister.attacks.tables.disclosure_result import DisclosureResult, exposed_rows, shows_one_value
-from cloister.attacks.tables.prior import prior_of
-from cloister.attacks.tables.reading import publish_groups
-from cloister.attacks.tables.scoring import share_with_interval
+from cloister.attacks.tables._published_table import publish_groups
+from cloister.attacks.tables._table_result import share_of, share_with_interval
+from cloister.attacks.tables.disclosure import DisclosureResult, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_count
 from cloister.data.values import is_missing, text_of
-from cloister.errors import ParameterError
+from cloister.errors import ParameterError, ParameterTypeError
 
-__all__ = ["probabilistic_inference", "skewness"]
+__all__ = ["background_knowledge", "probabilistic_inference", "skewness"]
 
 
 def probabilistic_inference(
@@ -63,9 +68,9 @@ def probabilistic_inference(
         assumption="knows each person's class and guesses its most frequent value",
         baseline=prior,
         queries=total,
-        control=_shuffled(histogram, times, random_state),
+        control=_guess_shuffled(histogram, times, random_state),
         mitigation=("ask for t-closeness, or for entropy l-diversity with a larger l",),
-        worst=exposed_rows(published, np.where(posterior > prior, posterior, 0.0)),
+        worst=rank_exposed_rows(published, np.where(posterior > prior, posterior, 0.0)),
         column=column.name,
         achieved=f"guesses the {column.name} right of",
         shows_one_value=shows_one_value(histogram),
@@ -124,7 +129,7 @@ def skewness(
         baseline=0.0,
         queries=int(histogram.sizes.sum()),
         mitigation=("ask for t-closeness or beta-likeness: classes must look like the whole table",),
-        worst=exposed_rows(published, np.where(strongest >= least - 1e-12, strongest, 0.0)),
+        worst=rank_exposed_rows(published, np.where(strongest >= least - 1e-12, strongest, 0.0)),
         column=column.name,
         achieved=f"makes the {column.name} {least:g} times as likely for",
         shows_one_value=shows_one_value(histogram),
@@ -139,20 +144,143 @@ def skewness(
     )
 
 
-def _shuffled(histogram: Histogram, times: int, random_state: RandomState) -> float | None:
+def _guess_shuffled(histogram: Histogram, times: int, random_state: RandomState) -> float | None:
     """Return how often the guess is right on average after values were dealt out at random."""
     if not times:
         return None
     source = random_source(random_state)
     values = np.repeat(histogram.values, histogram.counts)
     classes = np.repeat(histogram.classes, histogram.counts)
-    shares = [_guessed(values[permutation(source, len(values))], classes, histogram) for _ in range(times)]
+    shares = [_guess_rate(values[permutation(source, len(values))], classes, histogram) for _ in range(times)]
     return float(np.mean(shares))
 
 
-def _guessed(values: NDArray[np.int64], classes: NDArray[np.int64], histogram: Histogram) -> float:
+def _guess_rate(values: NDArray[np.int64], classes: NDArray[np.int64], histogram: Histogram) -> float:
     width = len(histogram.overall)
     keys, counts = np.unique(classes * width + values, return_counts=True)
     best = np.zeros(len(histogram.sizes), dtype=np.int64)
     np.maximum.at(best, keys // width, counts)
     return float(best.sum() / len(values))
+
+
+def background_knowledge(
+    release: Any,
+    *,
+    excluded: int | Sequence[Any] = 0,
+    neighbors: int = 0,
+    quasi_identifiers: Sequence[str] | None = None,
+    sensitive: str | None = None,
+    original: Any = None,
+    confidence: object = 0.95,
+) -> DisclosureResult:
+    """Return the share of people whose value becomes certain by what the attacker knows besides.
+
+    Args:
+        release: a `Release`, an `AnatomyRelease`, or a released table.
+        excluded: values that the attacker rules out (people who have one of them are not attacked, since the knowledge
+            would be wrong), or how many of the other values of a class.
+        neighbors: the values of how many other members of the class the attacker knows, chosen at random.
+        quasi_identifiers: what the attacker knows, where neither release nor schema says it.
+        sensitive: the column that the attacker wants to learn; the only sensitive one by default.
+        original: the table that the release was made from, which says how common values are without the release; that
+            of a release by default, and otherwise the released table itself.
+        confidence: the confidence of the interval.
+    """
+    known = check_count(neighbors, name="neighbors")
+    published = publish_groups(release, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
+    column, histogram = published.sensitive(sensitive), published.histogram(sensitive)
+    prior = prior_of(published, sensitive, original)
+    if not isinstance(excluded, int) and known:
+        raise ParameterError("Values and neighbors are ruled out together.", fix="give excluded= or neighbors=.")
+    if isinstance(excluded, int):
+        ruled_out = check_count(excluded, name="excluded")
+        if ruled_out and known:
+            raise ParameterError("Values and neighbors are ruled out together.", fix="give excluded= or neighbors=.")
+        left, whole = histogram, prior.whole
+        chances, alone = _certain(histogram, ruled_out, known), _certain(whole, ruled_out, known)
+    else:
+        left = _without(histogram, _codes(column, excluded))
+        whole = _without(prior.whole, _codes(prior.column, excluded))
+        chances, alone = _certain(left, 0, 0), _certain(whole, 0, 0)
+    trials = int(left.counts.sum())
+    if not trials:
+        raise ParameterError("All values are ruled out, so nobody is left to attack.", fix="rule fewer values out.")
+    members = left.add(left.counts.astype(np.float64))
+    certain = left.add(left.counts * chances) / np.maximum(members, 1)
+    share = left.counts / np.maximum(members, 1)[left.classes]
+    return DisclosureResult(
+        attack="background knowledge",
+        assumption=f"knows the class of each person and {_words(excluded, known)}",
+        baseline=share_of(float((whole.counts * alone).sum()), int(whole.counts.sum())),
+        queries=int(histogram.sizes.sum()),
+        mitigation=("ask for a larger l: a class must keep several values after some are ruled out",),
+        worst=rank_exposed_rows(published, certain),
+        column=column.name,
+        achieved=f"is certain about the {column.name} of",
+        largest_posterior=max(float(share.max()), float(chances.max())),
+        prior=share_of(float(whole.counts.max(initial=0)), int(whole.counts.sum())),
+        shows_one_value=shows_one_value(histogram),
+        classes=len(histogram.sizes),
+        disclosed_classes=int((certain >= 1 - 1e-12).sum()),
+        facts=_exclusions_needed(histogram),
+        **share_with_interval(float((left.counts * chances).sum()), trials, confidence=confidence),
+    )
+
+
+def _words(excluded: Any, neighbors: int) -> str:
+    if neighbors:
+        return f"the values of {neighbors:,} other members of it"
+    count = excluded if isinstance(excluded, int) else len(excluded)
+    return f"rules {count:,} {'value' if count == 1 else 'values'} out"
+
+
+def _exclusions_needed(histogram: Histogram) -> tuple[tuple[str, float], ...]:
+    """Return how many values must be ruled out until a class is certain: at least, and on average over people."""
+    needed = histogram.distinct - 1
+    mean = float((needed * histogram.sizes).sum() / histogram.sizes.sum())
+    return (("fewest exclusions to certainty", float(needed.min())), ("mean exclusions to certainty", mean))
+
+
+def _certain(histogram: Histogram, excluded: int, neighbors: int) -> NDArray[np.float64]:
+    """Return how likely the attacker becomes certain about somebody with the value of each line."""
+    if not neighbors:
+        return np.asarray(histogram.distinct[histogram.classes] - 1 <= excluded, dtype=np.float64)
+    sizes, same = histogram.sizes[histogram.classes].astype(np.float64), histogram.counts.astype(np.float64)
+    others, asked = sizes - same, np.minimum(float(neighbors), sizes - 1)
+    with np.errstate(invalid="ignore"):
+        # All members with other values must be among those asked, and what is left of the asked comes from
+        # those who share the value.
+        logs = _log_choose(same - 1, asked - others) - _log_choose(sizes - 1, asked)
+    return np.where(asked >= others, np.exp(np.where(asked >= others, logs, 0.0)), 0.0)
+
+
+def _log_choose(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(special.gammaln(above + 1) - special.gammaln(below + 1) - special.gammaln(above - below + 1))
+
+
+def _without(histogram: Histogram, codes: NDArray[np.int64]) -> Histogram:
+    """Return the counts without some values; classes that lose all their members keep their number."""
+    kept = ~np.isin(histogram.values, codes)
+    overall = histogram.overall.copy()
+    overall[codes] = 0
+    return Histogram(
+        classes=histogram.classes[kept],
+        values=histogram.values[kept],
+        counts=histogram.counts[kept],
+        sizes=histogram.sizes,
+        overall=overall,
+    )
+
+
+def _codes(column: Sensitive, excluded: Any) -> NDArray[np.int64]:
+    if isinstance(excluded, str) or not isinstance(excluded, Sequence):
+        raise ParameterTypeError(
+            "excluded is no list of values.", fix='write excluded=["flu"], or how many: excluded=1.'
+        )
+    known = {text_of(value): code for code, value in enumerate(column.values) if not is_missing(value)}
+    texts = [text_of(value) for value in excluded]
+    if any(text not in known for text in texts):
+        raise ParameterError(
+            f'A value that is ruled out does not occur in "{column.name}".', fix="write values as the table does."
+        )
+    return np.array([known[text] for text in texts], dtype=np.int64)

@@ -22,16 +22,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.anonymize.algorithms.anatomy import GROUP
-from cloister.anonymize.anatomy_release import AnatomyRelease
+from cloister.anonymize.anatomy import GROUP, AnatomyRelease
 from cloister.attacks.result import AttackResult, percent
-from cloister.attacks.tables.distance_linkage import link_by_distance
-from cloister.attacks.tables.fitting import fit_people, known_columns, people_of, unread_columns
-from cloister.attacks.tables.links import Links, link_exactly
+from cloister.attacks.tables._candidate_classes import fit_people, known_columns, people_of, unread_columns
+from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
+from cloister.attacks.tables._record_links import Links, link_by_distance, link_exactly
+from cloister.attacks.tables._table_result import (
+    TableAttackResult,
+    check_truth,
+    most_exposed,
+    share_of,
+    share_with_interval,
+)
 from cloister.attacks.tables.probabilistic_linkage import link_by_weight
-from cloister.attacks.tables.reading import Published, opened, publish
-from cloister.attacks.tables.scoring import checked_truth, most_exposed, share_of, share_with_interval
-from cloister.attacks.tables.table_result import TableAttackResult
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_choice, check_count, check_probability
 from cloister.data.table import Table
@@ -200,15 +203,15 @@ def linkage(
     published = publish(release, quasi_identifiers=_without_group(release, quasi_identifiers))
     people, where = _people_and_truth(auxiliary, published, truth)
     names = known_columns(published, people, columns)
-    chosen = _sampled(len(where), published, kind, sample, random_state)
+    chosen = _sample_people(len(where), published, kind, sample, random_state)
     linked = _link(published, people, names, kind=kind, positions=chosen, nearest=deepest, learned=None)
     where, is_scored = where[chosen], auxiliary is None or truth is not None
     rest = np.ones(len(chosen), dtype=bool) if not is_scored else where >= 0
     others = linked.only(~rest) if is_scored and not rest.all() else None
     if outsiders is not None:
-        sampled = _sampled(opened(outsiders).count(), published, kind, sample, random_state)
+        sampled = _sample_people(as_table(outsiders).count(), published, kind, sample, random_state)
         others = _link(
-            published, opened(outsiders), names, kind=kind, positions=sampled, nearest=deepest, learned=linked.learned
+            published, as_table(outsiders), names, kind=kind, positions=sampled, nearest=deepest, learned=linked.learned
         )
     if not rest.any():
         raise ParameterError(
@@ -233,7 +236,7 @@ def linkage(
 
 
 def _result(
-    published: Published,
+    published: PublishedTable,
     names: tuple[str, ...],
     links: Links,
     own: NDArray[np.int64] | None,
@@ -247,6 +250,7 @@ def _result(
 ) -> LinkageResult:
     expected = links.risks
     hits = expected if own is None else links.right(own)
+    # A threshold of zero must not claim a link for somebody who fits no row.
     sure = links.risks >= max(claimed, 1e-12)
     false = 0 if others is None else int((others.risks >= max(claimed, 1e-12)).sum())
     claims = int(sure.sum()) + false
@@ -271,7 +275,7 @@ def _result(
         recall=None if right is None else share_of(right, len(hits)),
         unlinked=int((links.candidates == 0).sum()),
         largest_risk=float(links.risks.max()),
-        tolerated=_promised(published),
+        tolerated=_risk_limit(published),
         nearest=links.nearest(own) if own is not None else (),
         weights=() if links.learned is None else links.learned.weights(names),
         is_scored=own is not None,
@@ -281,7 +285,7 @@ def _result(
 
 
 def _link(
-    published: Published,
+    published: PublishedTable,
     table: Table,
     names: tuple[str, ...],
     *,
@@ -298,7 +302,7 @@ def _link(
     return link_exactly(fit_people(published, people))
 
 
-def _people_and_truth(auxiliary: Any, published: Published, truth: Any) -> tuple[Table, NDArray[np.int64]]:
+def _people_and_truth(auxiliary: Any, published: PublishedTable, truth: Any) -> tuple[Table, NDArray[np.int64]]:
     """Return the people, and for each the position of their row (only asked for scoring)."""
     if auxiliary is None:
         if published.release is None:
@@ -308,15 +312,15 @@ def _people_and_truth(auxiliary: Any, published: Published, truth: Any) -> tuple
             )
         original = published.release.original_with_roles
         return original, np.arange(original.count())
-    people = opened(auxiliary)
+    people = as_table(auxiliary)
     count = people.count()
     if truth is None:
         return people, np.zeros(count, dtype=np.int64)
-    return people, checked_truth(truth, people=count, rows=len(published.row_classes))
+    return people, check_truth(truth, people=count, rows=len(published.row_classes))
 
 
-def _sampled(
-    count: int, published: Published, kind: str, sample: int | None, random_state: RandomState
+def _sample_people(
+    count: int, published: PublishedTable, kind: str, sample: int | None, random_state: RandomState
 ) -> NDArray[np.int64]:
     """Return the positions of the people to link."""
     most = count if sample is None else check_count(sample, name="sample", at_least=1)
@@ -327,7 +331,7 @@ def _sampled(
     return np.sort(permutation(random_source(random_state), count)[:most])
 
 
-def _promised(published: Published) -> float | None:
+def _risk_limit(published: PublishedTable) -> float | None:
     """Return the largest risk that a release promises."""
     if published.release is None:
         return None

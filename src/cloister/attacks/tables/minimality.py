@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from cloister.attacks.result import AttackResult, percent
-from cloister.attacks.tables.fitting import fit_people, known_columns, people_of
-from cloister.attacks.tables.reading import Published, opened, publish
-from cloister.attacks.tables.scoring import most_exposed, share_of, share_with_interval
-from cloister.attacks.tables.table_result import TableAttackResult
+from cloister.attacks.tables._candidate_classes import fit_people, known_columns, people_of
+from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
+from cloister.attacks.tables._table_result import TableAttackResult, most_exposed, share_of, share_with_interval
 from cloister.core import exact
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, ParameterError
@@ -80,11 +79,14 @@ def posterior_of_groups(sizes: Sequence[int], hits: int, *, l: object) -> tuple[
     ways = [_ways(size, hits) for size in sizes]
     fine = [np.where(np.arange(hits + 1) <= size // most, row, 0.0) for size, row in zip(sizes, ways, strict=True)]
     total = _product(ways)[hits] - _product(fine)[hits]
+    # Where hardly any way of dealing the values out breaks the model, having merged tells nothing.
     if total <= 1e-12 * _product(ways)[hits]:
         return tuple([share_of(hits, sum(sizes))] * len(sizes))
     count = np.arange(hits + 1, dtype=np.float64)
     found = []
     for place, size in enumerate(sizes):
+        # Weighing the ways of one group by how many of its members have the value makes an expectation of the
+        # count, less the cases in which nothing had to be merged.
         own = [row * count if number == place else row for number, row in enumerate(ways)]
         own_fine = [row * count if number == place else row for number, row in enumerate(fine)]
         expected = (_product(own)[hits] - _product(own_fine)[hits]) / total
@@ -149,7 +151,7 @@ def minimality(
         baseline=share_of(float(rows[np.array(plain) > promised + 1e-9].sum()), int(rows.sum())),
         queries=published.total,
         mitigation=("use an algorithm that does not look at sensitive values, or one that merges at random",),
-        worst=_exposed(published, belief, sizes, promised),
+        worst=_rank_exposed(published, belief, sizes, promised),
         promised=promised,
         largest_posterior=float(max(belief)),
         classes_with_groups=known,
@@ -157,8 +159,8 @@ def minimality(
     )
 
 
-def _exposed(
-    published: Published, belief: Sequence[float], sizes: Sequence[int], promised: float
+def _rank_exposed(
+    published: PublishedTable, belief: Sequence[float], sizes: Sequence[int], promised: float
 ) -> tuple[tuple[int, float], ...]:
     """Return the rows in the classes with the strongest beliefs; groups are not told apart."""
     ends = np.cumsum(sizes)
@@ -168,7 +170,7 @@ def _exposed(
     return most_exposed(np.append(strongest, 0.0)[published.row_classes], above=promised)
 
 
-def _hits(published: Published, sensitive: str | None, value: Any) -> NDArray[np.int64]:
+def _hits(published: PublishedTable, sensitive: str | None, value: Any) -> NDArray[np.int64]:
     column, histogram = published.sensitive(sensitive), published.histogram(sensitive)
     names = [None if is_missing(item) else text_of(item) for item in column.values]
     if text_of(value) not in names:
@@ -179,13 +181,13 @@ def _hits(published: Published, sensitive: str | None, value: Any) -> NDArray[np
     ).astype(np.int64)
 
 
-def _groups(published: Published, people: Any) -> dict[int, list[int]]:
+def _groups(published: PublishedTable, people: Any) -> dict[int, list[int]]:
     """Return the sizes of the finer groups in each class: people with the same quasi-identifiers who fit it alone."""
     if people is None:
         if published.release is None:
             raise ParameterError("Nothing says who is in the release.", fix="give a table of people.")
         people = published.release.original_with_roles
-    table = opened(people)
+    table = as_table(people)
     known = people_of(table, known_columns(published, table, None))
     fitting = fit_people(published, known)
     rows = np.bincount(known.kinds, minlength=len(known.codes))

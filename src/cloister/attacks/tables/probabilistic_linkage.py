@@ -2,12 +2,13 @@
 
 A pair of a person and a row agrees, nearly agrees (misspelled, or close on the scale) or disagrees in each column. How
 often that happens in pairs of one person (m) and of two (u) is learned by EM from the two tables alone, on the counts
-of all patterns (Winkler 1988). A pair weighs ``log2(m / u)``, summed over columns; the heaviest row is linked.
+of all patterns (Winkler 1988). A pair weighs ``log2(m / u)``, summed over columns; the heaviest row is linked. How
+alike texts are is the measure of Jaro (1989) with the prefix bonus of Winkler (1990), for many pairs at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,14 +17,84 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.anonymize.labels import leaf_numbers
-from cloister.attacks.tables.fitting import Coded, People, read_column
-from cloister.attacks.tables.links import Links
-from cloister.attacks.tables.reading import Published
-from cloister.attacks.tables.text_similarity import jaro_winkler
+from cloister.attacks.tables._candidate_classes import CodedColumn, KnownPeople, read_column
+from cloister.attacks.tables._published_table import PublishedTable
+from cloister.attacks.tables._record_links import Links
 from cloister.data.values import is_missing, text_of
 from cloister.errors import ParameterError
 
-__all__ = ["Learned", "learn_weights", "link_by_weight"]
+__all__ = ["Learned", "jaro_winkler", "learn_weights", "link_by_weight"]
+
+
+_TEXT_BLOCK = 1 << 16
+_PREFIX = 4
+_BONUS = 0.1
+
+
+def jaro_winkler(first: Sequence[str], second: Sequence[str]) -> NDArray[np.float64]:
+    """Return how alike each two texts are, place by place, between 0 and 1.
+
+    >>> jaro_winkler(["martha", "dwayne", "abc"], ["marhta", "duane", "xyz"]).round(4).tolist()
+    [0.9611, 0.84, 0.0]
+    """
+    found = [
+        _block(first[start : start + _TEXT_BLOCK], second[start : start + _TEXT_BLOCK])
+        for start in range(0, len(first), _TEXT_BLOCK)
+    ]
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def _block(first: Sequence[str], second: Sequence[str]) -> NDArray[np.float64]:
+    left, right = _characters(first), _characters(second)
+    sizes = np.count_nonzero(left, axis=1), np.count_nonzero(right, axis=1)
+    reach = np.maximum(np.maximum(*sizes) // 2 - 1, 0)
+    used_left, used_right = np.zeros(left.shape, dtype=bool), np.zeros(right.shape, dtype=bool)
+    # The loops are over letters; every step works on all pairs of texts at once.
+    for place in range(left.shape[1]):
+        free = left[:, place] != 0
+        low = max(place - int(reach.max(initial=0)), 0)
+        for other in range(low, min(place + int(reach.max(initial=0)) + 1, right.shape[1])):
+            same = free & ~used_right[:, other] & (left[:, place] == right[:, other]) & (abs(place - other) <= reach)
+            used_right[same, other] = True
+            used_left[same, place] = True
+            free &= ~same
+    matched = used_left.sum(axis=1)
+    moved = _count_transpositions(left, used_left, right, used_right) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        jaro = (matched / sizes[0] + matched / sizes[1] + (matched - moved) / matched) / 3
+    jaro = np.where(matched > 0, jaro, 0.0)
+    jaro = np.where((sizes[0] == 0) & (sizes[1] == 0), 1.0, jaro)
+    return np.asarray(jaro + _common_prefix(left, right) * _BONUS * (1 - jaro))
+
+
+def _characters(texts: Sequence[str]) -> NDArray[np.uint32]:
+    """Return the code points of texts, filled up with zeros."""
+    array = np.array([text.replace("\0", " ") for text in texts], dtype=np.str_)
+    width = max(array.dtype.itemsize // 4, 1)
+    return np.ascontiguousarray(array.astype(f"<U{width}")).view(np.uint32).reshape(len(texts), width)
+
+
+def _count_transpositions(
+    left: NDArray[np.uint32], used_left: NDArray[np.bool_], right: NDArray[np.uint32], used_right: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return how many matched characters stand in another order."""
+    width = max(left.shape[1], right.shape[1])
+    return np.asarray((_pack_matches(left, used_left, width) != _pack_matches(right, used_right, width)).sum(axis=1))
+
+
+def _pack_matches(letters: NDArray[np.uint32], used: NDArray[np.bool_], width: int) -> NDArray[np.uint32]:
+    """Return the used characters of each text, moved to its front."""
+    result = np.zeros((len(letters), width), dtype=np.uint32)
+    rows, places = np.nonzero(used)
+    result[rows, (np.cumsum(used, axis=1) - 1)[rows, places]] = letters[rows, places]
+    return result
+
+
+def _common_prefix(left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.int64]:
+    width = min(left.shape[1], right.shape[1], _PREFIX)
+    same = (left[:, :width] == right[:, :width]) & (left[:, :width] != 0)
+    return np.asarray(np.cumprod(same, axis=1).sum(axis=1))
+
 
 _BLOCK = 1 << 20
 _LARGEST = 1 << 22
@@ -109,7 +180,7 @@ def _shares(
 class _Pairs:
     """All pairs of the people's combinations and the classes, by the pattern of their states."""
 
-    people: People
+    people: KnownPeople
     states: tuple[NDArray[np.int8], ...]
     shown: NDArray[np.int32]
     sizes: NDArray[np.int64]
@@ -125,10 +196,10 @@ class _Pairs:
             block = slice(start, min(start + step, len(kinds)))
             total = np.zeros((block.stop - block.start, len(self.sizes)), dtype=np.int32)
             for place in range(len(self.states)):
-                total += self._shifted(place, self.people.codes[kinds[block], place])
+                total += self._shift(place, self.people.codes[kinds[block], place])
             yield block, total
 
-    def _shifted(self, place: int, codes: NDArray[np.int64]) -> NDArray[np.int32]:
+    def _shift(self, place: int, codes: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the states of one column, as the digit of the pattern's number that they are."""
         whole = self._whole[place]
         if whole is not None:
@@ -154,7 +225,7 @@ class _Pairs:
         return np.asarray(numbers[:, None] // powers % _STATES)
 
 
-def link_by_weight(published: Published, people: People, *, learned: Learned | None = None) -> Links:
+def link_by_weight(published: PublishedTable, people: KnownPeople, *, learned: Learned | None = None) -> Links:
     """Return the links of an attacker who takes the row that weighs most, any of those that weigh the same."""
     if _STATES ** len(people.names) > _LARGEST:
         raise ParameterError(
@@ -170,6 +241,7 @@ def link_by_weight(published: Published, people: People, *, learned: Learned | N
     everywhere = float(pairs.sizes.sum())
     present = float(np.clip(known.share * everywhere, 1e-9, 1 - 1e-9)) / everywhere
     best_odds = present * 2.0**best
+    # The heaviest row is held against all rows, and against the person's not being there at all.
     risks = best_odds / (present * sums + 1 - present * everywhere)
 
     def chance(chosen: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -229,7 +301,7 @@ def _weights_of(
     return total
 
 
-def _states(published: Published, name: str, column: Coded) -> NDArray[np.int8]:
+def _states(published: PublishedTable, name: str, column: CodedColumn) -> NDArray[np.int8]:
     """Return how each value (row, the last one unknown) agrees with each label."""
     labels = published.labels(name)
     read, leaves = read_column(published, name, column)
@@ -241,7 +313,9 @@ def _states(published: Published, name: str, column: Coded) -> NDArray[np.int8]:
     return np.vstack([states, np.full(len(labels), UNKNOWN, dtype=np.int8)])
 
 
-def _near(read: Any, leaves: NDArray[np.int64], labels: tuple[Any, ...], column: Coded) -> NDArray[np.bool_] | None:
+def _near(
+    read: Any, leaves: NDArray[np.int64], labels: tuple[Any, ...], column: CodedColumn
+) -> NDArray[np.bool_] | None:
     """Return which values nearly agree with which labels: close on the scale, or a few letters apart."""
     if read.attribute.has_hierarchy or not column.values:
         return None

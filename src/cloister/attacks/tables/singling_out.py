@@ -18,14 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.anonymize.cells import grouped
+from cloister.anonymize.cells import group_lines
 from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.result import AttackResult
-from cloister.attacks.tables.bit_sets import bit_sets
-from cloister.attacks.tables.fitting import coded_column, fit_people, people_of
-from cloister.attacks.tables.reading import Published, opened, publish
-from cloister.attacks.tables.scoring import most_exposed, share_with_interval
-from cloister.attacks.tables.table_result import TableAttackResult
+from cloister.attacks.tables._candidate_classes import bit_sets, code_column, fit_people, people_of
+from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
+from cloister.attacks.tables._table_result import TableAttackResult, most_exposed, share_with_interval
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.core.validation import check_confidence, check_count
 from cloister.data.table import Table
@@ -87,8 +85,8 @@ def singling_out(
         )
     tries = check_count(attempts, name="attempts", at_least=1)
     source = random_source(random_state)
-    asked = _chosen_columns(source, tries, len(names), width)
-    rows = _released_codes(published)
+    asked = _choose_columns(source, tries, len(names), width)
+    rows = _codes_of_rows(published)
     drawn = integers_below(source, len(rows), tries)
     conditions = np.where(asked, rows[drawn], -1)
     mixed = np.column_stack([rows[integers_below(source, len(rows), tries), place] for place in range(len(names))])
@@ -96,7 +94,7 @@ def singling_out(
     naive, _ = _met(published, table, np.where(asked, mixed, -1))
     control = control_interval = None
     if outsiders is not None:
-        hits = int((_met(published, opened(outsiders), conditions)[0] == 1).sum())
+        hits = int((_met(published, as_table(outsiders), conditions)[0] == 1).sum())
         control = hits / tries
         control_interval = binomial_interval(hits, tries, confidence=float(check_confidence(confidence)))
     alone = counts == 1
@@ -119,15 +117,15 @@ def singling_out(
     )
 
 
-def _original(published: Published, original: Any) -> Table:
+def _original(published: PublishedTable, original: Any) -> Table:
     if original is not None:
-        return opened(original)
+        return as_table(original)
     if published.release is None:
         raise ParameterError("Nothing says what the release was made from.", fix="give the original table.")
     return published.release.original_with_roles
 
 
-def _released_codes(published: Published) -> NDArray[np.int64]:
+def _codes_of_rows(published: PublishedTable) -> NDArray[np.int64]:
     """Return the codes of labels and sensitive values, for each released row in a class."""
     classes = published.classes
     lines = np.repeat(np.arange(len(classes.counts)), classes.counts)
@@ -135,14 +133,14 @@ def _released_codes(published: Published) -> NDArray[np.int64]:
     return np.column_stack([published.codes[classes.groups[lines]], values]).astype(np.int64)
 
 
-def _chosen_columns(source: RandomSource, tries: int, count: int, width: int) -> NDArray[np.bool_]:
+def _choose_columns(source: RandomSource, tries: int, count: int, width: int) -> NDArray[np.bool_]:
     """Return which columns each condition has: as many as wanted, any of them equally likely."""
     order = np.argsort(permutation(source, tries * count).reshape(tries, count), axis=1)
     return np.asarray(order < width)
 
 
 def _met(
-    published: Published, table: Table, conditions: NDArray[np.int64]
+    published: PublishedTable, table: Table, conditions: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return how many people meet each condition, and the position of the one who meets it alone, or -1."""
     sensitive = published.cells.sensitive
@@ -154,7 +152,7 @@ def _met(
     known = [fitting.people.codes[fitting.people.kinds]]
     known += [_sensitive_codes(item.values, rows[item.name])[:, None] for item in sensitive]
     people = np.column_stack(known) + 1
-    order, starts, _ = grouped(people, tuple(int(column.max()) + 1 for column in people.T))
+    order, starts, _ = group_lines(people, tuple(int(column.max()) + 1 for column in people.T))
     kinds = people[order[starts]] - 1
     weights = np.diff(np.append(starts, len(people)))
     allowed = [_with_unasked(fitting.allowed(place).T) for place in range(len(published.quasi))]
@@ -183,6 +181,6 @@ def _same(asked: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
 def _sensitive_codes(values: Sequence[Any], column: Any) -> NDArray[np.int64]:
     """Return the released code of each original sensitive value, -1 for one that was not released."""
     place = {None if value is None else str(value): code for code, value in enumerate(values)}
-    coded = coded_column(column)
+    coded = code_column(column)
     codes = np.array([place.get(str(value), -1) for value in coded.values] + [place.get(None, -1)], dtype=np.int64)
     return codes[coded.codes]

@@ -16,10 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cloister.attacks.result import AttackResult, percent
-from cloister.attacks.tables.fitting import coded_column
-from cloister.attacks.tables.reading import opened
-from cloister.attacks.tables.scoring import most_exposed, share_of, share_with_interval
-from cloister.attacks.tables.table_result import TableAttackResult
+from cloister.attacks.tables._candidate_classes import code_column
+from cloister.attacks.tables._published_table import as_table
+from cloister.attacks.tables._table_result import TableAttackResult, most_exposed, share_of, share_with_interval
 from cloister.core.validation import check_non_negative
 from cloister.data.values import text_of
 from cloister.errors import DataError, ParameterTypeError, UnknownColumnError
@@ -89,8 +88,8 @@ def sparse_linkage(
         float(check_non_negative(eccentricity, name="eccentricity")),
     )
     columns = [person, item, *([] if value is None else [value])]
-    released, known = (_selected(table, columns) for table in (release, auxiliary))
-    pseudonyms, names = coded_column(released[person]), coded_column(known[person])
+    released, known = (_select_columns(table, columns) for table in (release, auxiliary))
+    pseudonyms, names = code_column(released[person]), code_column(known[person])
     where = {text_of(code): place for place, code in enumerate(pseudonyms.values)}
     told = {text_of(name): pseudonym for name, pseudonym in truth.items()}
     if any(text_of(name) not in told for name in names.values):
@@ -121,8 +120,8 @@ def _place(where: Mapping[str, int], pseudonym: Any) -> int:
     return -1 if pseudonym is None else where.get(text_of(pseudonym), -1)
 
 
-def _selected(table: Any, columns: list[str]) -> pa.Table:
-    opened_table = opened(table)
+def _select_columns(table: Any, columns: list[str]) -> pa.Table:
+    opened_table = as_table(table)
     for name in columns:
         if name not in opened_table.columns:
             raise UnknownColumnError(name, opened_table.columns)
@@ -148,6 +147,7 @@ def _matches(
     order = np.argsort(items, kind="stable")
     pairs = np.unique(np.column_stack([items, people]), axis=0)
     support = np.bincount(pairs[:, 0], minlength=int(max(items.max(), wanted.max())) + 1)
+    # The logarithm of one is zero, which would make the weight infinite.
     weights = 1 / np.log(np.maximum(support, 2))
     low, high = np.searchsorted(items[order], wanted), np.searchsorted(items[order], wanted, side="right")
     numbers = None if value is None else (_numbers(released[value]), _numbers(known[value]))
@@ -162,6 +162,7 @@ def _matches(
             close = np.abs(numbers[1][left] - numbers[0][right]) <= near + 1e-12
             left, right = left[close], right[close]
         cells = (seekers[left] - start) * population + people[right]
+        # An item that somebody has several times counts once for each known line.
         once = np.unique(np.column_stack([cells, left]), axis=0)
         size = min(step, count - start) * population
         scores = np.bincount(once[:, 0], weights=weights[wanted[once[:, 1]]], minlength=size).reshape(-1, population)
@@ -184,7 +185,7 @@ def _items(first: pa.ChunkedArray, second: pa.ChunkedArray) -> tuple[NDArray[np.
     known: dict[str, int] = {}
     codes = []
     for column in (first, second):
-        coded = coded_column(column)
+        coded = code_column(column)
         codes.append(np.array([known.setdefault(text_of(value), len(known)) for value in coded.values])[coded.codes])
     return codes[0], codes[1]
 

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.result import AttackResult, percent
-from cloister.attacks.tables.fitting import Fitting, fit_people, known_columns, people_of
-from cloister.attacks.tables.reading import opened, publish
-from cloister.attacks.tables.scoring import most_exposed, share_with_interval
-from cloister.attacks.tables.table_result import TableAttackResult
+from cloister.attacks.tables._candidate_classes import Fitting, fit_people, known_columns, people_of
+from cloister.attacks.tables._published_table import as_table, publish
+from cloister.attacks.tables._table_result import TableAttackResult, most_exposed, share_with_interval
 from cloister.errors import DataError, ParameterTypeError
 
 __all__ = ["TableMembershipResult", "table_membership"]
@@ -84,12 +83,12 @@ def table_membership(
     (0.5, 1.0)
     """
     published = publish(release, quasi_identifiers=quasi_identifiers)
-    everybody = opened(population)
+    everybody = as_table(population)
     names = known_columns(published, everybody, columns)
     people = people_of(everybody, names)
     presence = _presence(fit_people(published, people))[people.kinds]
     rate = min(published.total / len(people), 1.0)
-    told = None if truth is None else _told(truth, len(people))
+    told = None if truth is None else _check_presence(truth, len(people))
     if told is None:
         hits, rate_in = np.maximum(presence, 1 - presence), rate
     else:
@@ -118,6 +117,7 @@ def _presence(fitting: Fitting) -> NDArray[np.float64]:
     fitted = np.zeros(len(fitting.sizes))
     for block, mask in fitting.masks():
         fitted += people[block] @ mask
+    # Of N people who fit a class of n rows each is in it with probability n / N.
     share = np.where(fitted > 0, fitting.sizes / np.maximum(fitted, 1), 0.0)
     found = np.zeros(len(people))
     for block, mask in fitting.masks():
@@ -125,7 +125,7 @@ def _presence(fitting: Fitting) -> NDArray[np.float64]:
     return np.clip(found, 0.0, 1.0)
 
 
-def _told(truth: Any, people: int) -> NDArray[np.bool_]:
+def _check_presence(truth: Any, people: int) -> NDArray[np.bool_]:
     told = np.asarray(truth)
     if told.ndim != 1 or told.dtype != np.bool_:
         raise ParameterTypeError("truth is no list of truth values.", fix="give True for each person in the table.")

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from cloister.anonymize.release import Release
 from cloister.attacks.result import AttackResult, percent
-from cloister.attacks.tables.fitting import Coded, coded_column
-from cloister.attacks.tables.reading import opened
-from cloister.attacks.tables.scoring import most_exposed, share_with_interval
-from cloister.attacks.tables.table_result import TableAttackResult
+from cloister.attacks.tables._candidate_classes import CodedColumn, code_column
+from cloister.attacks.tables._published_table import as_table
+from cloister.attacks.tables._table_result import TableAttackResult, most_exposed, share_with_interval
 from cloister.core.validation import check_count, check_probability
 from cloister.data.columns import Role
 from cloister.data.table import Table
@@ -69,7 +68,7 @@ class _Rows:
     """Columns as codes."""
 
     names: tuple[str, ...]
-    columns: tuple[Coded, ...]
+    columns: tuple[CodedColumn, ...]
 
     @cached_property
     def codes(self) -> dict[str, tuple[NDArray[np.int64], int]]:
@@ -81,6 +80,7 @@ class _Rows:
         groups = np.zeros(len(self.columns[0].codes), dtype=np.int64) if start is None else start
         for name in names:
             codes, size = self.codes[name]
+            # Numbering the groups anew after each column keeps the products within 64 bits.
             groups = np.unique(groups * size + codes, return_inverse=True)[1].reshape(-1)
         return groups
 
@@ -110,6 +110,7 @@ def uniqueness(
     shares: dict[tuple[str, ...], float] = {}
     groups: dict[tuple[str, ...], NDArray[np.int64]] = {}
     for names in sets:
+        # Sets come in ascending size, so that the groups of all columns but the last are there already.
         found = rows.groups(names[-1:], groups.get(names[:-1]))
         shares[names] = float(_unique(found).mean())
         if len(names) < most:
@@ -173,7 +174,7 @@ def _result(
 
 
 def _read(table: Any, columns: Sequence[str] | None) -> _Rows:
-    source: Table = table.table if isinstance(table, Release) else opened(table)
+    source: Table = table.table if isinstance(table, Release) else as_table(table)
     names = list(columns) if columns is not None else _default(table, source)
     for name in names:
         if name not in source.columns:
@@ -183,7 +184,7 @@ def _read(table: Any, columns: Sequence[str] | None) -> _Rows:
     rows = source.to_arrow().select(names)
     if not len(rows):
         raise DataError("The table has no rows.", fix="open a table with data.")
-    return _Rows(tuple(names), tuple(coded_column(column) for column in rows.columns))
+    return _Rows(tuple(names), tuple(code_column(column) for column in rows.columns))
 
 
 def _default(table: Any, source: Table) -> list[str]:

@@ -13,6 +13,7 @@ from cloister.core.guarantees.base import (
     Caveat,
     Guarantee,
 )
+from cloister.core.guarantees.composite import AllOf, NoGuarantee, guarantee_from_dict
 from cloister.core.guarantees.differential import (
     ApproxDP,
     DifferentialPrivacy,
@@ -21,7 +22,6 @@ from cloister.core.guarantees.differential import (
     RenyiDP,
     ZeroConcentratedDP,
 )
-from cloister.core.guarantees.reading import AllOf, NoGuarantee, guarantee_from_dict
 from cloister.core.guarantees.syntactic import (
     AlphaKAnonymity,
     BetaLikeness,

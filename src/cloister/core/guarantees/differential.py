@@ -12,7 +12,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from cloister.core import exact, validation
-from cloister.core.guarantees.base import Adjacency, Guarantee, factor_text, plain, register
+from cloister.core.construction import construct
+from cloister.core.exact import Number
+from cloister.core.guarantees.base import Adjacency, Caveat, Guarantee, factor_text, plain, register
 from cloister.errors import ParameterError
 
 
@@ -39,6 +41,17 @@ class PureDP(DifferentialPrivacy):
     kind: ClassVar[str] = "pure_dp"
     epsilon: Fraction
 
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        unit: str = "row",
+        assumptions: tuple[str, ...] = (),
+        caveats: tuple[Caveat, ...] = (),
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    ) -> None:
+        construct(self, unit=unit, assumptions=assumptions, caveats=caveats, adjacency=adjacency, epsilon=epsilon)
+
     def __post_init__(self) -> None:
         DifferentialPrivacy.__post_init__(self)
         object.__setattr__(self, "epsilon", validation.check_epsilon(self.epsilon, allow_zero=True))
@@ -62,6 +75,20 @@ class ApproxDP(DifferentialPrivacy):
     kind: ClassVar[str] = "approx_dp"
     epsilon: Fraction
     delta: Fraction
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number,
+        unit: str = "row",
+        assumptions: tuple[str, ...] = (),
+        caveats: tuple[Caveat, ...] = (),
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    ) -> None:
+        construct(
+            self, unit=unit, assumptions=assumptions, caveats=caveats, adjacency=adjacency, epsilon=epsilon, delta=delta
+        )
 
     def __post_init__(self) -> None:
         DifferentialPrivacy.__post_init__(self)
@@ -88,6 +115,18 @@ class ZeroConcentratedDP(DifferentialPrivacy):
     rho: Fraction
     delta: Fraction = Fraction(0)
 
+    def __init__(
+        self,
+        *,
+        rho: Number,
+        unit: str = "row",
+        assumptions: tuple[str, ...] = (),
+        caveats: tuple[Caveat, ...] = (),
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+        delta: Number = 0,
+    ) -> None:
+        construct(self, unit=unit, assumptions=assumptions, caveats=caveats, adjacency=adjacency, rho=rho, delta=delta)
+
     def __post_init__(self) -> None:
         DifferentialPrivacy.__post_init__(self)
         object.__setattr__(self, "rho", validation.check_non_negative(self.rho, name="rho"))
@@ -112,6 +151,20 @@ class RenyiDP(DifferentialPrivacy):
     kind: ClassVar[str] = "renyi_dp"
     alpha: Fraction
     epsilon: Fraction
+
+    def __init__(
+        self,
+        *,
+        alpha: Number,
+        epsilon: Number,
+        unit: str = "row",
+        assumptions: tuple[str, ...] = (),
+        caveats: tuple[Caveat, ...] = (),
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    ) -> None:
+        construct(
+            self, unit=unit, assumptions=assumptions, caveats=caveats, adjacency=adjacency, alpha=alpha, epsilon=epsilon
+        )
 
     def __post_init__(self) -> None:
         DifferentialPrivacy.__post_init__(self)
@@ -139,6 +192,16 @@ class LocalDP(Guarantee):
     kind: ClassVar[str] = "local_dp"
     epsilon: Fraction
     unit: str = "report"
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        unit: str = "report",
+        assumptions: tuple[str, ...] = (),
+        caveats: tuple[Caveat, ...] = (),
+    ) -> None:
+        construct(self, unit=unit, assumptions=assumptions, caveats=caveats, epsilon=epsilon)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", validation.check_epsilon(self.epsilon, allow_zero=True))

@@ -14,6 +14,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from cloister.core import exact, validation
+from cloister.core.construction import construct
+from cloister.core.exact import Number
 from cloister.core.guarantees.base import Caveat, Guarantee, plain, register, set_fields
 from cloister.errors import ParameterError, a_or_an
 
@@ -91,6 +93,17 @@ class DeltaPresence(Syntactic):
     delta_min: Fraction = Fraction(0)
     delta_max: Fraction
 
+    def __init__(
+        self,
+        *,
+        delta_max: Number,
+        delta_min: Number = 0,
+        unit: str = "row",
+        assumptions: tuple[str, ...] = (),
+        caveats: tuple[Caveat, ...] = (),
+    ) -> None:
+        construct(self, delta_min=delta_min, delta_max=delta_max, unit=unit, assumptions=assumptions, caveats=caveats)
+
     def __post_init__(self) -> None:
         low = validation.check_probability(self.delta_min, name="delta_min")
         high = validation.check_probability(self.delta_max, name="delta_max")
@@ -123,9 +136,9 @@ class LDiversity(Syntactic):
         self,
         attribute: str,
         *,
-        l: object,  # noqa: E741
+        l: Number,  # noqa: E741
         kind: str = "distinct",
-        c: object = None,
+        c: Number | None = None,
         unit: str = "row",
         assumptions: tuple[str, ...] = (),
         caveats: tuple[Caveat, ...] = (),
@@ -178,7 +191,7 @@ class TCloseness(Syntactic):
         self,
         attribute: str,
         *,
-        t: object,
+        t: Number,
         kind: str = "equal",
         unit: str = "row",
         assumptions: tuple[str, ...] = (),
@@ -225,7 +238,7 @@ class AlphaKAnonymity(Syntactic):
         self,
         attribute: str,
         *,
-        alpha: object,
+        alpha: Number,
         k: int,
         unit: str = "row",
         assumptions: tuple[str, ...] = (),
@@ -295,7 +308,7 @@ class BetaLikeness(Syntactic):
         self,
         attribute: str,
         *,
-        beta: object,
+        beta: Number,
         kind: str = "enhanced",
         unit: str = "row",
         assumptions: tuple[str, ...] = (),

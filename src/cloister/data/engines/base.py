@@ -24,7 +24,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 from sqlglot import exp
 
-from cloister.data.profile import StorageType
+from cloister.data.values import StorageType
 from cloister.errors import DataError, DataWarning, InternalError
 
 __all__ = ["ARROW_TYPES", "Engine", "literal", "physical", "repair_names", "rows_of", "value"]
@@ -168,6 +168,7 @@ def value(engine: Engine, position: int) -> exp.Expression:
         case StorageType.DATE | StorageType.TIMESTAMP as storage:
             return within_calendar(column, storage)
         case StorageType.REAL:
+            # NaN goes first: adding zero would keep it.
             return _one_zero(_null_if(column, [literal(math.nan, StorageType.REAL)]))
         case StorageType.TEXT if engine.missing:
             return _null_if(column, [literal(marker, StorageType.TEXT) for marker in engine.missing])
@@ -178,6 +179,7 @@ def value(engine: Engine, position: int) -> exp.Expression:
 def within_calendar(column: exp.Expression, storage: StorageType) -> exp.Expression:
     """Return a date or time, NULL outside the years 1 to 9999: there is no counterpart elsewhere."""
     first, last = _CALENDAR[storage]
+    # Both ends are compared as literals of the same type, so that infinite dates fall outside.
     reached = exp.GTE(this=column.copy(), expression=literal(first, storage))
     passed = exp.LTE(this=column.copy(), expression=literal(last, storage))
     return exp.Case().when(exp.And(this=reached, expression=passed), column.copy())
@@ -188,12 +190,12 @@ def all_rows(engine: Engine) -> pa.Table:
     return engine.execute(*select_all(engine))
 
 
-def renamed_tables(query: exp.Select, names: Mapping[str, str]) -> exp.Expression:
+def rename_tables(query: exp.Select, names: Mapping[str, str]) -> exp.Expression:
     """Return a query with some of its tables under other names, their aliases kept."""
-    return query.transform(lambda node: _renamed(node, names))
+    return query.transform(lambda node: _rename_table(node, names))
 
 
-def _renamed(node: exp.Expression, names: Mapping[str, str]) -> exp.Expression:
+def _rename_table(node: exp.Expression, names: Mapping[str, str]) -> exp.Expression:
     if isinstance(node, exp.Table) and node.name in names:
         node.set("this", exp.to_identifier(names[node.name], quoted=True))
     return node
@@ -235,13 +237,13 @@ def literal(item: Any, storage: StorageType) -> exp.Expression:  # a Python valu
         case StorageType.TEXT:
             return exp.Literal.string(item)
         case StorageType.INTEGER:
-            return _typed(str(_within_64_bits(int(item))), storage)
+            return _cast_text(str(_within_64_bits(int(item))), storage)
         case StorageType.REAL:
-            return _typed(_float_text(float(item)), storage)
+            return _cast_text(_float_text(float(item)), storage)
         case StorageType.DATE:
-            return _typed(item.isoformat(), storage)
+            return _cast_text(item.isoformat(), storage)
         case StorageType.TIMESTAMP:
-            return _typed(item.isoformat(sep=" "), storage)
+            return _cast_text(item.isoformat(sep=" "), storage)
 
 
 def _within_64_bits(number: int) -> int:
@@ -257,6 +259,7 @@ def repair_names(raw: Iterable[object]) -> tuple[str, ...]:
     An empty name becomes ``column_<position>``; a repeated one gets the first free ``_2``, ``_3``, ...
     """
     given = ["" if name is None else str(name) for name in raw]
+    # Names that are there stay as they are; made-up ones give way to all of them.
     taken = {name for name in given if name.strip()}
     names: list[str] = []
     repaired: list[str] = []
@@ -305,6 +308,7 @@ def decimal_storage(precision: int, scale: int) -> StorageType:
     """Return how decimals are stored: with a fraction as real numbers, else as integers if they fit."""
     if scale > 0:
         return StorageType.REAL
+    # 18 digits always fit 64 bits, 19 do not.
     return StorageType.INTEGER if precision <= 18 else StorageType.TEXT
 
 
@@ -317,7 +321,8 @@ def _free(name: str, taken: set[str]) -> str:
     return f"{name}_{number}"
 
 
-def _typed(text: str, storage: StorageType) -> exp.Expression:
+def _cast_text(text: str, storage: StorageType) -> exp.Expression:
+    # Cast from text: engines read bare numbers as decimals, floats or 32 bits, each in its own way.
     return exp.Cast(this=exp.Literal.string(text), to=_data_type(storage).copy())
 
 

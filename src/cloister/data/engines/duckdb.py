@@ -1,10 +1,23 @@
-"""The embedded engine: DuckDB over files, Arrow, pandas, polars and its own relations and databases."""
+"""The embedded engine: DuckDB over files, Arrow, pandas, polars and its own relations and databases.
+
+How much memory a question may use, and where it puts what does not fit: a question gets a fixed amount for each thread,
+beside the tables that its database holds. What does not fit goes to temporary files, in a folder that this account
+alone can read and that is gone with the process. Rows must not decide whether a question is answered: one that cannot
+be done so, or whose files cannot be written, is run again with all the memory that there is. Processes that may not
+write rows to files have no folder, and then no such bound.
+"""
 
 from __future__ import annotations
 
+import atexit
 import itertools
+import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -20,16 +33,73 @@ from cloister.data.engines.base import (
     decimal_storage,
     no_store,
     physical,
-    renamed_tables,
+    rename_tables,
     repair_names,
     rows_of,
     unusable,
 )
-from cloister.data.engines.memory import UNFINISHED, bound_memory, lift_bound, spill_folder
-from cloister.data.profile import StorageType
+from cloister.data.values import StorageType
 from cloister.errors import CloisterError, DataError
 
-__all__ = ["DuckDBEngine", "connect", "engine_over_arrow", "engine_over_relation"]
+__all__ = [
+    "UNFINISHED",
+    "DuckDBEngine",
+    "bound_memory",
+    "connect",
+    "engine_over_arrow",
+    "engine_over_relation",
+    "lift_bound",
+    "spill_folder",
+]
+
+
+PER_THREAD = 100_000_000
+"""The bytes that a question gets for each thread. With much less, nearly everything goes through files."""
+
+UNFINISHED = (duckdb.OutOfMemoryException, duckdb.IOException)
+"""What a question ends in for want of memory, or of space for its temporary files."""
+
+_FOLDER_NUMBERS = itertools.count()
+_STATE = """
+SELECT current_setting('temp_directory'), current_setting('threads'), sum(memory_usage_bytes) FROM duckdb_memory()
+"""
+
+
+def spill_folder(database: str | None = None) -> str:
+    """Return the folder for the temporary files of a database, which makes it when it needs it.
+
+    Every database in memory has one of its own; a database file has one, since DuckDB opens a file once for a process.
+    """
+    name = f"memory-{next(_FOLDER_NUMBERS)}" if database is None else f"file-{_number_of(database)}"
+    return str(_folder_of_process(os.getpid()) / name)
+
+
+def bound_memory(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Bound what questions use beside what the database holds now; False if there is no folder for the rest."""
+    folder, threads, held = connection.execute(_STATE).fetchall()[0]
+    if not folder:
+        return False
+    # What the tables hold already is not the question's, and must not count against it.
+    connection.execute(f"SET memory_limit = '{int(held) + int(threads) * PER_THREAD}B'")
+    return True
+
+
+def lift_bound(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let questions use what DuckDB uses by itself: most of the memory that there is."""
+    connection.execute("RESET memory_limit")
+
+
+@cache
+def _number_of(database: str) -> int:  # noqa: ARG001  # one number for each
+    return next(_FOLDER_NUMBERS)
+
+
+@cache
+def _folder_of_process(process: int) -> Path:
+    folder = tempfile.mkdtemp(prefix=f"cloister-{process}-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
 
 _DATA = "cloister_data"
 _TYPES = dict.fromkeys(
@@ -100,6 +170,7 @@ class DuckDBEngine:
         self._native = [str(native).lower() for native in native_types]
         self.types = tuple(map(_storage_type, self._native))
         self._run = run
+        # Columns go by their position, so that no name can change the meaning of a query.
         self._source = rows_of(relation, len(self.names))
         self._lock = threading.Lock()
 
@@ -114,10 +185,14 @@ class DuckDBEngine:
             return exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC"))
         if native not in _TYPES and native != "time" and not _is_plain(native):
             raise unusable(self.names[position], native)
+        # Finer or coarser times may lie outside of what microseconds hold: TRY_CAST makes them missing instead of
+        # failing.
         if storage is StorageType.TIMESTAMP and native != "timestamp":
             return exp.TryCast(this=column, to=exp.DataType.build(SQL_TYPES[storage]))
         if storage is StorageType.TEXT and self._is_foreign:
             text = column if native == "varchar" else exp.cast(column, SQL_TYPES[storage])
+            # In a collation of its own, different texts could be one group, and a row would decide which one is
+            # shown.
             return exp.paren(exp.Collate(this=text, expression=exp.to_identifier("C", quoted=True)))
         as_is = native in ("bigint", "double", "boolean", "varchar", "date", "timestamp")
         return column if as_is else exp.cast(column, SQL_TYPES[storage])
@@ -141,6 +216,7 @@ class DuckDBEngine:
         except UNFINISHED:
             if self._connection is None or not self._is_bounded:
                 raise
+            # Rows must not decide whether a question is answered, so that it is asked again with all memory.
             self._lift_bound(self._connection)
             return self._run(sql)
 
@@ -175,9 +251,10 @@ class DuckDBEngine:
     def derive(self, query: exp.Select, schema: pa.Schema, lookups: Mapping[str, pa.Table]) -> Engine:
         """Return an engine over a view in this one's connection."""
         if self._connection is None:
-            return self._copied().derive(query, schema, lookups)
+            return self._copy().derive(query, schema, lookups)
+        # Numbered over the whole process: two views in one connection must not share a name.
         view = exp.to_table(f"cloister_derived_{next(_NUMBERS)}")
-        named = renamed_tables(query, {name: f"{view.name}_{name}" for name in lookups})
+        named = rename_tables(query, {name: f"{view.name}_{name}" for name in lookups})
         try:
             with self._lock:
                 for name, table in lookups.items():
@@ -198,7 +275,7 @@ class DuckDBEngine:
         """Refuse: nothing was stored."""
         raise no_store(name)
 
-    def _copied(self) -> DuckDBEngine:
+    def _copy(self) -> DuckDBEngine:
         """Return the same rows in a connection of our own: the one of a relation cannot be told new names."""
         rows = all_rows(self).rename_columns([f"c{position}" for position in range(len(self.names))])
         connection = connect()
@@ -246,6 +323,7 @@ def connect() -> duckdb.DuckDBPyConnection:
 def connect_to_file(path: str) -> duckdb.DuckDBPyConnection:
     """Return a database file, for reading it and no other file."""
     connection = _quiet(duckdb.connect(path, read_only=True, config=_settings(path)))
+    # Only after it is open: from here on not even SQL of ours can reach another file.
     return connection.execute("SET enable_external_access = false")
 
 
@@ -278,16 +356,19 @@ def engine_over_arrow(
     """Return an engine over Arrow data, without copying it; ``sniffed`` names columns whose type rows have decided."""
     names = list(table.schema.names)
     for field in table.schema:
+        # An extension type may mean anything; those that are their text are known.
         if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name not in _EXTENSIONS:
             raise unusable(field.name, field.type.extension_name)
     if isinstance(table, pa.Table):
         table = pa.table(
-            [_decoded(column) for column in table.columns], names=[f"c{position}" for position in range(len(names))]
+            [_decode_dictionary(column) for column in table.columns],
+            names=[f"c{position}" for position in range(len(names))],
         )
     connection = connect()
     connection.execute("SET enable_external_access = false")
     try:
         if isinstance(table, pa.Table):
+            # Damaged Arrow data could make DuckDB read beyond its buffers.
             table.validate(full=True)
         connection.register(_DATA, table)
         return engine_over_connection(connection, exp.to_table(_DATA), names=names, missing=missing, sniffed=sniffed)
@@ -325,6 +406,7 @@ def engine_over_connection(
 
 def engine_over_relation(relation: Any, *, missing: tuple[str, ...] = ()) -> DuckDBEngine:  # a DuckDBPyRelation
     """Return an engine over a relation, on the connection it came from."""
+    # A relation can only be asked under a name given with each query.
     return DuckDBEngine(
         lambda sql: relation.query(_DATA, sql).to_arrow_table(),
         exp.to_table(_DATA),
@@ -348,7 +430,7 @@ def unreadable(error: Exception) -> DataError:
     )
 
 
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _decode_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a dictionary column as its values: enumerations are DuckDB's for text only."""
     if pa.types.is_dictionary(column.type):
         return column.cast(column.type.value_type)

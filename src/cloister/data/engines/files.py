@@ -1,4 +1,4 @@
-"""Files: CSV (also gzipped) and Parquet, one or many, through DuckDB.
+"""Files through DuckDB: CSV (also gzipped) and Parquet, one or many, and of which type each column of a CSV file is.
 
 A CSV file has a header line; its delimiter (comma, semicolon, tab or bar) is the one most frequent in that line.
 An empty cell is missing, quoted or not. A column whose storage the schema states is read in exactly that type: a cell
@@ -30,10 +30,17 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from cloister.data.engines.base import ARROW_TYPES, SQL_TYPES, repair_names
-from cloister.data.engines.csv_errors import InputFile, explained, listing, open_bytes
-from cloister.data.engines.csv_header import ENCODINGS, check_header, read_header
+from cloister.data.engines.csv_input import (
+    ENCODINGS,
+    InputFile,
+    check_header,
+    explain_failure,
+    listing,
+    open_bytes,
+    read_header,
+)
 from cloister.data.engines.duckdb import DuckDBEngine, connect, engine_over_connection
-from cloister.data.profile import StorageType
+from cloister.data.values import StorageType
 from cloister.errors import DataError, ParameterError
 
 __all__ = [
@@ -142,12 +149,13 @@ def _engine_over_text(
     stated = {position: known[name] for position, name in enumerate(repaired) if name in known}
     try:
         with _readable(paths, encoding, kind) as (read, code):
+            # Every cell is read as text first, so that no type is guessed from a sample.
             cells = _cells(read, width=len(names), delimiter=delimiter, encoding=code, missing=missing)
             _load(connection, cells, width=len(names), stated=stated, kind=kind)
     except duckdb.Error as error:
-        raise explained(paths, str(error), encoding) from None
+        raise explain_failure(paths, str(error), encoding) from None
     except UnicodeError:
-        raise explained(paths, "unicode", encoding) from None
+        raise explain_failure(paths, "unicode", encoding) from None
     sniffed = frozenset(repaired) - known.keys()
     return engine_over_connection(connection, exp.to_table(_DATA), names=repaired, missing=missing, sniffed=sniffed)
 
@@ -182,16 +190,19 @@ def _load(
 ) -> None:
     """Create the typed table or view, its types stated or else decided from all cells."""
     _create(connection, _CELLS, cells, kind=kind)
+    # With all types stated nothing else would read the cells before the first question.
     if stated and kind == "VIEW":
         _read_through(connection, width)
+    # A stated type never fails: what is not spelled like it is missing.
     converted = {position: _if_it_fits(position, storage) for position, storage in stated.items()}
     open_ = [position for position in range(width) if position not in stated]
     for position, storage in _decide_types(connection, open_).items():
-        converted[position] = _converted(position, storage)
+        converted[position] = _convert_cell(position, storage)
     columns = [exp.alias_(converted[position], f"c{position}") for position in range(width)]
     _create(connection, _DATA, exp.select(*columns).from_(_CELLS), kind=kind)
     if kind == "TABLE":
         connection.execute("DROP TABLE cloister_cells")
+        # Everything is in memory now, so that no query needs a file any more.
         connection.execute("SET enable_external_access = false")
 
 
@@ -240,8 +251,10 @@ def _decide_types(connection: duckdb.DuckDBPyConnection, positions: Sequence[int
     """
     if not positions:
         return {}
+    # Types from narrow to wide: the first that all cells have is taken.
     every = {position: list(_CANDIDATES) for position in positions}
     first_rows = exp.select("*").from_(_CELLS).limit(_FIRST_ROWS).subquery("first_rows")
+    # An empty column in the first rows says nothing yet, so that all its candidates stay.
     left = _surviving(connection, every, first_rows, empty=True)
     types = dict.fromkeys(positions, StorageType.TEXT)
     while left := {position: candidates for position, candidates in left.items() if candidates}:
@@ -277,12 +290,14 @@ def _is_like(position: int, storage: StorageType) -> exp.Expression:
     cell = _cell(position)
     converted = exp.TryCast(this=cell, to=exp.DataType.build(SQL_TYPES[storage]))
     if storage is StorageType.INTEGER:
+        # Casts are generous (007, 1_000, 7.6): only what is written the same way again is an integer.
         holds: exp.Expression = _is_plain(cell, converted)
     else:
         text = exp.func("trim", cell) if storage is StorageType.REAL else cell.copy()
         spelled = exp.Anonymous(this="regexp_full_match", expressions=[text, exp.Literal.string(_PATTERNS[storage])])
         holds = exp.And(this=spelled, expression=exp.Not(this=exp.Is(this=converted, expression=exp.Null())))
     present = exp.Not(this=exp.Is(this=cell.copy(), expression=exp.Null()))
+    # A missing cell is no evidence, and bool_and leaves NULL out.
     return exp.Case().when(present, holds)
 
 
@@ -292,7 +307,7 @@ def _is_plain(cell: exp.Expression, number: exp.Expression) -> exp.Expression:
     return exp.Coalesce(this=again, expressions=[exp.false()])
 
 
-def _converted(position: int, storage: StorageType) -> exp.Expression:
+def _convert_cell(position: int, storage: StorageType) -> exp.Expression:
     cell = _cell(position)
     return cell if storage is StorageType.TEXT else exp.cast(cell, SQL_TYPES[storage])
 
@@ -304,6 +319,7 @@ def _if_it_fits(position: int, storage: StorageType) -> exp.Expression:
         return cell
     text = exp.func("trim", cell.copy()) if storage in _NUMBERS else cell.copy()
     pattern = exp.Literal.string(_STATED_PATTERNS[storage])
+    # DuckDB reads more spellings than are meant here; the pattern decides first.
     spelled = exp.Anonymous(this="regexp_full_match", expressions=[text, pattern])
     return exp.Case().when(spelled, exp.TryCast(this=cell, to=exp.DataType.build(SQL_TYPES[storage])))
 
@@ -317,11 +333,13 @@ def in_stated_type(column: pa.ChunkedArray, storage: StorageType) -> pa.ChunkedA
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
+    # Bytes and lists mean different things on different engines.
     if pa.types.is_nested(kind) or pa.types.is_binary(kind):
         return column  # no engine reads it, which says so
     if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and storage is not StorageType.REAL:
-        column = _whole(column) if storage is StorageType.INTEGER else _spelled(column)
+        column = _whole(column) if storage is StorageType.INTEGER else _spell_numbers(column)
     elif pa.types.is_timestamp(kind) and storage is StorageType.DATE:
+        # A time that is not midnight is no date, and is missing rather than cut off.
         column = pc.if_else(pc.equal(pc.floor_temporal(column, unit="day"), column), column, None)
     elif not _is_like_type(kind, storage):
         column = column.cast(pa.string())
@@ -343,14 +361,16 @@ def _is_like_type(kind: pa.DataType, storage: StorageType) -> bool:
 def _whole(numbers: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return numbers of which those that are no whole number of 64 bits are missing."""
     if pa.types.is_integer(numbers.type):
+        # Only unsigned numbers of 64 bits can be too large.
         too_large = pc.greater(numbers, pa.scalar(2**63 - 1, pa.uint64())) if numbers.type == pa.uint64() else False
         return pc.if_else(too_large, None, numbers)
     numbers = numbers.cast(pa.float64())
+    # 2**63 itself is a double and no 64-bit integer, hence strictly below.
     is_whole = pc.and_(pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), 2.0**63))
     return pc.if_else(is_whole, numbers, None)
 
 
-def _spelled(numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+def _spell_numbers(numbers: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return numbers as texts, in which a whole number looks the same among reals."""
     return pc.coalesce(_whole(numbers).cast(pa.int64(), safe=False).cast(pa.string()), numbers.cast(pa.string()))
 
@@ -368,6 +388,7 @@ def _texts(texts: object) -> exp.Array:
 
 def _not_a_pattern(path: InputFile) -> str:
     """Return a path that DuckDB reads as this one file, whatever its name looks like."""
+    # In brackets a special character stands for itself.
     return re.sub(r"[*?\[]", r"[\g<0>]", str(path.absolute()))
 
 
@@ -397,5 +418,6 @@ def _check_encoding(encoding: str | None) -> str:
 
 
 def _fits(paths: Sequence[Path]) -> bool:
+    # Packed files grow: text shrinks about eightfold.
     sizes = (path.stat().st_size * (_GZIP_RATIO if path.suffix == ".gz" else 1) for path in paths)
     return sum(sizes) <= _IN_MEMORY

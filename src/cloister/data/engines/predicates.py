@@ -20,17 +20,17 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from cloister.data.engines.base import Engine, as_date, as_timestamp, literal, value
-from cloister.data.profile import StorageType
+from cloister.data.values import StorageType
 from cloister.errors import CloisterError, ParameterError, ParameterTypeError, UnknownColumnError
 
-__all__ = ["Family", "Operand", "Resolver", "find_name", "parse_condition", "resolve_condition"]
+__all__ = ["Operand", "OperandFamily", "Resolver", "find_name", "parse_condition", "resolve_condition"]
 
 _INT64 = 2**63
 LONGEST, _LARGEST, _DEEPEST = 1_000_000, 100_000, 50
 _LONGEST_QUOTE = 200
 
 
-class Family(StrEnum):
+class OperandFamily(StrEnum):
     """What an operand is, in words; only like is compared with like."""
 
     NUMBER = "a number"
@@ -43,12 +43,12 @@ class Family(StrEnum):
 
 
 FAMILIES = {
-    StorageType.INTEGER: Family.NUMBER,
-    StorageType.REAL: Family.NUMBER,
-    StorageType.BOOLEAN: Family.TRUTH,
-    StorageType.TEXT: Family.TEXT,
-    StorageType.DATE: Family.DATE,
-    StorageType.TIMESTAMP: Family.TIME,
+    StorageType.INTEGER: OperandFamily.NUMBER,
+    StorageType.REAL: OperandFamily.NUMBER,
+    StorageType.BOOLEAN: OperandFamily.TRUTH,
+    StorageType.TEXT: OperandFamily.TEXT,
+    StorageType.DATE: OperandFamily.DATE,
+    StorageType.TIMESTAMP: OperandFamily.TIME,
 }
 _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _EQUALITIES = (exp.EQ, exp.NEQ)
@@ -62,8 +62,8 @@ ARGUMENTS: dict[type[exp.Expression], set[str]] = {
     exp.Identifier: {"this", "quoted"},
 }
 _TWO_SIDES = frozenset({"this", "expression"})
-_MOMENTS = {exp.DataType.Type.DATE: Family.DATE} | dict.fromkeys(
-    (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ), Family.TIME
+_MOMENTS = {exp.DataType.Type.DATE: OperandFamily.DATE} | dict.fromkeys(
+    (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ), OperandFamily.TIME
 )
 BROKEN = (AttributeError, TypeError, ValueError, LookupError, RecursionError, SqlglotError)
 
@@ -73,7 +73,7 @@ class Operand:
     """SQL for a value in each row, and what kind of value it is."""
 
     sql: exp.Expression
-    family: Family
+    family: OperandFamily
 
 
 def parse_condition(where: str | exp.Expression) -> exp.Expression:
@@ -83,6 +83,7 @@ def parse_condition(where: str | exp.Expression) -> exp.Expression:
         ParameterError: if it is not one SQL condition.
     """
     if isinstance(where, exp.Expression):
+        # A copy walks the whole tree, so that its size is looked at first.
         check_size(where)
         return where.copy()
     if not isinstance(where, str):
@@ -97,7 +98,7 @@ def parse_condition(where: str | exp.Expression) -> exp.Expression:
         raise too_large() from None
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Expression):
         raise ParameterError(
-            f"where={shortened(repr(where))} is not a SQL condition.",
+            f"where={shorten(repr(where))} is not a SQL condition.",
             fix="write for example where=\"age > 50 AND sex = 'F'\"; names with other characters go in double quotes.",
         )
     check_size(parsed[0])
@@ -151,7 +152,7 @@ class Resolver:
         match node:
             case exp.Length():
                 text = self.operand(node.this)
-                return length_of(need(text, Family.TEXT, node))
+                return length_of(need(text, OperandFamily.TEXT, node))
             case exp.Year() | exp.Month() | exp.Day():
                 return self._part(_PARTS[type(node)], node.this, node)
             case exp.Extract() if node.name.upper() in _PARTS.values():
@@ -161,7 +162,7 @@ class Resolver:
     def refused(self, node: exp.Expression) -> CloisterError:
         """Return the error for a node that is not known."""
         return ParameterError(
-            f"{quoted(node)} cannot be used in a condition.",
+            f"{quote(node)} cannot be used in a condition.",
             fix="use columns (in double quotes if they have spaces or dashes), literals, comparisons, AND, OR, NOT, "
             "IN, BETWEEN, IS NULL, LIKE, LENGTH, YEAR, MONTH and DAY.",
         )
@@ -176,6 +177,7 @@ class Resolver:
 
     def operand(self, node: exp.Expression) -> Operand:
         """Return a column, literal or allowed function with its type."""
+        # Only the bare node is a parenthesis: subclasses such as subqueries are not.
         while type(node) is exp.Paren:
             node = node.this
         self.check_arguments(node)
@@ -187,30 +189,31 @@ class Resolver:
         """Return a literal, or None for other nodes."""
         digits = number_text(node)
         if digits is not None:
-            return Operand(sql=_number(digits, node), family=Family.NUMBER)
+            return Operand(sql=_number(digits, node), family=OperandFamily.NUMBER)
         match node:
             case exp.Boolean():
-                return Operand(sql=literal(node.this, StorageType.BOOLEAN), family=Family.TRUTH)
+                return Operand(sql=literal(node.this, StorageType.BOOLEAN), family=OperandFamily.TRUTH)
             case exp.Null():
-                return Operand(sql=exp.Null(), family=Family.NULL)
+                return Operand(sql=exp.Null(), family=OperandFamily.NULL)
             case exp.Literal() if node.is_string:
-                return Operand(sql=_text(node), family=Family.TEXT)
+                return Operand(sql=_text(node), family=OperandFamily.TEXT)
             case exp.Cast() if isinstance(node.this, exp.Literal) and node.this.is_string:
-                return self._dated(node)
+                return self._cast_moment(node)
         return None
 
     def compare(
         self, kind: type[exp.Expression], left: Operand, right: Operand, node: exp.Expression
     ) -> exp.Expression:
         """Return the comparison of two operands of one type."""
-        if Family.NULL in (left.family, right.family):
+        if OperandFamily.NULL in (left.family, right.family):
             raise ParameterError(
-                f"{quoted(node)} compares with NULL, which is never true.", fix="write IS NULL or IS NOT NULL."
+                f"{quote(node)} compares with NULL, which is never true.", fix="write IS NULL or IS NOT NULL."
             )
+        # A text beside a date is meant as a date; both sides are looked at, since either may be the literal.
         left, right = as_moment(left, right.family), as_moment(right, left.family)
         if left.family is not right.family:
             raise mismatch(node, right.family, left.family)
-        if left.family is Family.TRUTH and kind in _ORDERS:
+        if left.family is OperandFamily.TRUTH and kind in _ORDERS:
             raise self.refused(node)
         return kind(this=left.sql, expression=right.sql)
 
@@ -222,7 +225,8 @@ class Resolver:
 
     def _connection(self, node: exp.Expression) -> exp.Expression:
         kind = type(node)
-        return balanced(kind, [self.truth(side) for side in self._chain(node, kind)])
+        # A chain of thousands becomes a shallow tree: databases have limits of nesting, too.
+        return balance(kind, [self.truth(side) for side in self._chain(node, kind)])
 
     def _negation(self, node: exp.Expression) -> exp.Expression:
         return exp.Not(this=exp.paren(self.truth(node.this), copy=False))
@@ -231,17 +235,19 @@ class Resolver:
         tested = self.operand(node.this)
         low = self.compare(exp.GTE, tested, self.operand(node.args["low"]), node)
         high = self.compare(exp.LTE, tested, self.operand(node.args["high"]), node)
-        return exp.paren(balanced(exp.And, [low, high]), copy=False)
+        # Parentheses keep the two tests together under whatever surrounds them.
+        return exp.paren(balance(exp.And, [low, high]), copy=False)
 
     def _bare(self, node: exp.Expression) -> exp.Expression:
-        return need(self.operand(node), Family.TRUTH, node)
+        return need(self.operand(node), OperandFamily.TRUTH, node)
 
     def _part(self, part: str, inner: exp.Expression, node: exp.Expression) -> Operand:
         moment = self.operand(inner)
-        if moment.family not in (Family.DATE, Family.TIME):
-            raise mismatch(node, moment.family, Family.DATE)
+        if moment.family not in (OperandFamily.DATE, OperandFamily.TIME):
+            raise mismatch(node, moment.family, OperandFamily.DATE)
         extracted = exp.Extract(this=exp.var(part), expression=moment.sql)
-        return Operand(sql=exp.cast(extracted, "BIGINT", copy=False), family=Family.NUMBER)
+        # Engines give parts of dates in different types, which would make comparisons differ.
+        return Operand(sql=exp.cast(extracted, "BIGINT", copy=False), family=OperandFamily.NUMBER)
 
     def _comparison(self, node: exp.Expression) -> exp.Expression:
         return self.compare(type(node), self.operand(node.this), self.operand(node.expression), node)
@@ -251,7 +257,7 @@ class Resolver:
             raise self.refused(node)
         tested = self.operand(node.this)
         tests = [self.compare(exp.EQ, tested, self.operand(item), node) for item in node.expressions]
-        return exp.paren(balanced(exp.Or, tests), copy=False)
+        return exp.paren(balance(exp.Or, tests), copy=False)
 
     def _state(self, node: exp.Is) -> exp.Expression:
         tested = self.operand(node.this)
@@ -260,31 +266,34 @@ class Resolver:
                 return exp.Is(this=tested.sql, expression=exp.Null())
             case exp.Boolean():
                 truth = literal(node.expression.this, StorageType.BOOLEAN)
-                return exp.Is(this=need(tested, Family.TRUTH, node), expression=truth)
+                return exp.Is(this=need(tested, OperandFamily.TRUTH, node), expression=truth)
         raise self.refused(node)
 
     def _likeness(self, node: exp.Like) -> exp.Expression:
         text = self.operand(node.this)
         pattern = node.expression
+        # What a backslash means in a pattern differs between engines.
         plain = isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.this
         if not plain:
             raise ParameterError(
-                f"{quoted(node)} is not a plain pattern.", fix="use LIKE with quoted text, % and _, and no backslash."
+                f"{quote(node)} is not a plain pattern.", fix="use LIKE with quoted text, % and _, and no backslash."
             )
-        like = exp.Like(this=need(text, Family.TEXT, node), expression=_text(pattern))
+        like = exp.Like(this=need(text, OperandFamily.TEXT, node), expression=_text(pattern))
         return exp.Not(this=exp.paren(like, copy=False)) if node.args.get("negate") else like
 
-    def _dated(self, node: exp.Cast) -> Operand:
+    def _cast_moment(self, node: exp.Cast) -> Operand:
         """Return DATE '...' or TIMESTAMP '...' as a literal."""
         family = _MOMENTS.get(node.to.this)
+        # Casts that do not fail, and types with parameters, are other nodes than the plain one.
         if type(node) is not exp.Cast or family is None or node.to.expressions:
             raise self.refused(node)
-        return as_moment(Operand(sql=node.this, family=Family.TEXT), family)
+        return as_moment(Operand(sql=node.this, family=OperandFamily.TEXT), family)
 
     def _chain(self, node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
         """Return the members of a chain of one connector, from left to right."""
         members: list[exp.Expression] = []
         pending = [node]
+        # A loop and not a recursion: a chain may be longer than Python's stack is deep.
         while pending:
             item = pending.pop()
             if type(item) is kind:
@@ -320,6 +329,7 @@ def find_name(identifier: exp.Identifier, names: Iterable[str]) -> str | None:
     known = list(names)
     if name in known:
         return name
+    # A name that several columns answer to is not guessed.
     folded = [] if identifier.quoted else [item for item in known if item.lower() == name.lower()]
     return folded[0] if len(folded) == 1 else None
 
@@ -334,18 +344,18 @@ def unknown_column(node: exp.Column, names: Iterable[str]) -> UnknownColumnError
 
 def length_of(text: exp.Expression) -> Operand:
     """Return the number of code points of a text."""
-    return Operand(sql=exp.cast(exp.Length(this=text), "BIGINT", copy=False), family=Family.NUMBER)
+    return Operand(sql=exp.cast(exp.Length(this=text), "BIGINT", copy=False), family=OperandFamily.NUMBER)
 
 
-def as_moment(side: Operand, other: Family) -> Operand:
+def as_moment(side: Operand, other: OperandFamily) -> Operand:
     """Return a text literal, or a date, as the date or time that it is compared with."""
-    if side.family is Family.DATE and other is Family.TIME:
-        return Operand(sql=exp.cast(side.sql, "TIMESTAMPNTZ", copy=False), family=Family.TIME)
-    if side.family is not Family.TEXT or not isinstance(side.sql, exp.Literal):
+    if side.family is OperandFamily.DATE and other is OperandFamily.TIME:
+        return Operand(sql=exp.cast(side.sql, "TIMESTAMPNTZ", copy=False), family=OperandFamily.TIME)
+    if side.family is not OperandFamily.TEXT or not isinstance(side.sql, exp.Literal):
         return side
-    readers: dict[Family, tuple[Callable[[str], Any], StorageType]] = {
-        Family.DATE: (as_date, StorageType.DATE),
-        Family.TIME: (as_timestamp, StorageType.TIMESTAMP),
+    readers: dict[OperandFamily, tuple[Callable[[str], Any], StorageType]] = {
+        OperandFamily.DATE: (as_date, StorageType.DATE),
+        OperandFamily.TIME: (as_timestamp, StorageType.TIMESTAMP),
     }
     if other not in readers:
         return side
@@ -383,35 +393,36 @@ def _number(text: str, node: exp.Expression) -> exp.Expression:
         whole: int | None = int(text)
     except ValueError:
         whole = None
+    # Whole numbers stay exact; only what 64 bits cannot hold becomes a double, on every engine alike.
     if whole is not None and -_INT64 <= whole < _INT64:
         return literal(whole, StorageType.INTEGER)
     number = float(text)
     if not math.isfinite(number):
-        raise ParameterError(f"{quoted(node)} is too large a number.", fix="use a number below 1e308.")
+        raise ParameterError(f"{quote(node)} is too large a number.", fix="use a number below 1e308.")
     return literal(number, StorageType.REAL)
 
 
-def need(operand: Operand, wanted: Family, whole: exp.Expression) -> exp.Expression:
+def need(operand: Operand, wanted: OperandFamily, whole: exp.Expression) -> exp.Expression:
     """Return the SQL of an operand that has to be of one kind."""
     if operand.family is not wanted:
         raise mismatch(whole, operand.family, wanted)
     return operand.sql
 
 
-def mismatch(node: exp.Expression, found: Family, wanted: Family) -> ParameterError:
+def mismatch(node: exp.Expression, found: OperandFamily, wanted: OperandFamily) -> ParameterError:
     """Return the error for an operand of another kind than is needed."""
     return ParameterError(
-        f"{quoted(node)} uses {found} where {wanted} is needed.",
+        f"{quote(node)} uses {found} where {wanted} is needed.",
         fix="compare like with like: text in single quotes, numbers without quotes, dates as '2026-01-31'.",
     )
 
 
-def quoted(node: exp.Expression) -> str:
+def quote(node: exp.Expression) -> str:
     """Return a part of the caller's own text, for a message."""
-    return f'"{shortened(node.sql(comments=False, copy=False))}"'
+    return f'"{shorten(node.sql(comments=False, copy=False))}"'
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return the beginning of a text that is long."""
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
@@ -426,6 +437,7 @@ def check_size(condition: exp.Expression, *, deepest: int = _DEEPEST) -> None:
         if depth > deepest or seen > _LARGEST:
             raise too_large()
         chain = type(node) if isinstance(node, exp.And | exp.Or) else None
+        # Members of one chain are beside each other, however deep the parser has nested them.
         pending.extend((child, depth + (type(child) is not chain)) for child in node.iter_expressions())
 
 
@@ -437,10 +449,10 @@ def too_large() -> ParameterError:
     )
 
 
-def balanced(kind: type[exp.Expression], tests: list[exp.Expression]) -> exp.Expression:
+def balance(kind: type[exp.Expression], tests: list[exp.Expression]) -> exp.Expression:
     """Return tests joined by a connector, as a tree that is shallow however many they are."""
     if len(tests) == 1:
         return tests[0]
     middle = len(tests) // 2
-    sides = (balanced(kind, tests[:middle]), balanced(kind, tests[middle:]))
+    sides = (balance(kind, tests[:middle]), balance(kind, tests[middle:]))
     return kind(this=exp.paren(sides[0], copy=False), expression=exp.paren(sides[1], copy=False))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cloister.data.examples.hospital import HOSPITAL_SCHEMA, hospital, hospital_table
-from cloister.data.examples.textbook import TEXTBOOK, textbook
+from cloister.data.examples.example_tables import HOSPITAL_SCHEMA, TEXTBOOK, hospital, hospital_table, textbook
 
 __all__ = ["HOSPITAL_SCHEMA", "TEXTBOOK", "hospital", "hospital_table", "textbook"]

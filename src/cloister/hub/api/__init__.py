@@ -12,4 +12,4 @@ def routers() -> list[GuardedRouter]:
     """Return the routers of all modules here, in the order of their names."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return [module.router for module in modules if hasattr(module, "router")]
+    return [value for module in modules for value in vars(module).values() if isinstance(value, GuardedRouter)]

@@ -1,23 +1,53 @@
-"""Requests for access over HTTP."""
+"""Requests for access over HTTP, and how bodies say until when something is given."""
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, time
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import Field
 
-from cloister.hub.api.bodies import BudgetBody, End, moment_of
+from cloister.errors import ParameterError
+from cloister.hub.api.datasets import BudgetBody
 from cloister.hub.domain import actions
-from cloister.hub.domain.request_body import RequestBody
+from cloister.hub.domain.untrusted_input import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.services.access import asking, deciding, listing, telling
-from cloister.hub.services.access.listing import Which
-from cloister.hub.store.models import AccessRequest
+from cloister.hub.store.models import AccessRequestRecord
+from cloister.hub.use_cases.access import decisions, overview, records, requests
+from cloister.hub.use_cases.access.overview import Which
+
+__all__ = ["BudgetBody", "End", "moment_of"]
+
+
+End = Annotated[
+    str,
+    Field(
+        max_length=40,
+        description="A day, which is included (UTC), or a moment with its offset.",
+        examples=["2027-12-31", "2027-12-31T12:00:00+01:00"],
+    ),
+]
+
+
+def moment_of(end: str) -> datetime:
+    """Return when something ends: a day ends with its last second, in UTC."""
+    try:
+        if len(end) == len("2027-12-31"):
+            return datetime.combine(date.fromisoformat(end), time(23, 59, 59), UTC)
+        moment = datetime.fromisoformat(end)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise ParameterError(
+        "The end is neither a day nor a moment with its offset.", fix="write 2027-12-31, or 2027-12-31T12:00:00+01:00."
+    )
+
 
 router = GuardedRouter(tags=["access"])
 
-Words = Annotated[str, Field(max_length=telling.LONGEST_NOTE)]
+Words = Annotated[str, Field(max_length=records.LONGEST_NOTE)]
 
 
 class NewRequest(RequestBody):
@@ -49,7 +79,7 @@ class NewApproval(RequestBody):
 def ask_for_access(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body: NewRequest) -> dict[str, Any]:  # noqa: ARG001
     """Ask the owner of a dataset for access."""
     with hub.store.writing() as session:
-        row = asking.ask_for_access(
+        row = requests.ask_for_access(
             session,
             access.person,
             access.object,
@@ -59,7 +89,7 @@ def ask_for_access(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body
             budget=None if body.budget is None else body.budget.to_budget(),
             note=body.note,
         )
-        return listing.see_request(session, access.person, row)
+        return overview.see_request(session, access.person, row)
 
 
 @router.guarded("GET", "/requests", actions.LIST_REQUESTS)
@@ -70,11 +100,11 @@ def list_requests(
     which: Which = Which.ALL,
     dataset: Annotated[str | None, Query(max_length=100)] = None,
     after: Annotated[str | None, Query(max_length=100)] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = listing.PAGE,
+    limit: Annotated[int, Query(ge=1, le=200)] = overview.PAGE,
 ) -> dict[str, Any]:
     """List your own requests, and those for data of yours, the newest first."""
     with hub.store.reading() as session:
-        items, following = listing.list_requests(
+        items, following = overview.list_requests(
             session, access.person, which=which, dataset_id=dataset, after=after, limit=limit
         )
     return {"schema": "cloister.access-requests/1", "items": items, "next": following}
@@ -84,15 +114,15 @@ def list_requests(
 def see_request(hub: CurrentHub, access: CurrentAccess, request_id: str) -> dict[str, Any]:
     """Show a request with everything that happened to it."""
     with hub.store.reading() as session:
-        return listing.see_request(session, access.person, session.get_one(AccessRequest, request_id))
+        return overview.see_request(session, access.person, session.get_one(AccessRequestRecord, request_id))
 
 
 @router.guarded("POST", "/requests/{request_id}/question", actions.DECIDE_REQUEST)
 def ask_back(hub: CurrentHub, access: CurrentAccess, request_id: str, body: Note) -> dict[str, Any]:
     """Ask the requester for more; an approval that was given before is void."""
     with hub.store.writing() as session:
-        return listing.see_request(
-            session, access.person, deciding.ask_back(session, access.person, request_id, note=body.note)
+        return overview.see_request(
+            session, access.person, decisions.ask_back(session, access.person, request_id, note=body.note)
         )
 
 
@@ -100,7 +130,7 @@ def ask_back(hub: CurrentHub, access: CurrentAccess, request_id: str, body: Note
 def approve(hub: CurrentHub, access: CurrentAccess, request_id: str, body: NewApproval) -> dict[str, Any]:
     """Let the requester into a role, until a day and with a budget; where two owners are needed, be one of them."""
     with hub.store.writing() as session:
-        row = deciding.approve(
+        row = decisions.approve(
             hub.store,
             session,
             access.person,
@@ -110,15 +140,15 @@ def approve(hub: CurrentHub, access: CurrentAccess, request_id: str, body: NewAp
             budget=None if body.budget is None else body.budget.to_budget(),
             note=body.note,
         )
-        return listing.see_request(session, access.person, row)
+        return overview.see_request(session, access.person, row)
 
 
 @router.guarded("POST", "/requests/{request_id}/rejection", actions.DECIDE_REQUEST)
 def reject(hub: CurrentHub, access: CurrentAccess, request_id: str, body: Note) -> dict[str, Any]:
     """Reject a request."""
     with hub.store.writing() as session:
-        return listing.see_request(
-            session, access.person, deciding.reject(session, access.person, request_id, note=body.note)
+        return overview.see_request(
+            session, access.person, decisions.reject(session, access.person, request_id, note=body.note)
         )
 
 
@@ -126,8 +156,8 @@ def reject(hub: CurrentHub, access: CurrentAccess, request_id: str, body: Note) 
 def revoke(hub: CurrentHub, access: CurrentAccess, request_id: str, body: Note) -> dict[str, Any]:
     """End access that was granted; queued and running work is denied at its next step."""
     with hub.store.writing() as session:
-        return listing.see_request(
-            session, access.person, deciding.revoke(session, access.person, request_id, note=body.note)
+        return overview.see_request(
+            session, access.person, decisions.revoke(session, access.person, request_id, note=body.note)
         )
 
 
@@ -135,8 +165,8 @@ def revoke(hub: CurrentHub, access: CurrentAccess, request_id: str, body: Note) 
 def answer(hub: CurrentHub, access: CurrentAccess, request_id: str, body: Note) -> dict[str, Any]:
     """Answer the owner's question."""
     with hub.store.writing() as session:
-        return listing.see_request(
-            session, access.person, asking.answer(session, access.person, request_id, note=body.note)
+        return overview.see_request(
+            session, access.person, requests.answer(session, access.person, request_id, note=body.note)
         )
 
 
@@ -144,8 +174,8 @@ def answer(hub: CurrentHub, access: CurrentAccess, request_id: str, body: Note) 
 def withdraw(hub: CurrentHub, access: CurrentAccess, request_id: str, body: Note) -> dict[str, Any]:
     """Withdraw your request before it is decided."""
     with hub.store.writing() as session:
-        return listing.see_request(
-            session, access.person, asking.withdraw(session, access.person, request_id, note=body.note)
+        return overview.see_request(
+            session, access.person, requests.withdraw(session, access.person, request_id, note=body.note)
         )
 
 
@@ -153,6 +183,6 @@ def withdraw(hub: CurrentHub, access: CurrentAccess, request_id: str, body: Note
 def give_back(hub: CurrentHub, access: CurrentAccess, request_id: str, body: Note) -> dict[str, Any]:
     """Give back access that you were granted."""
     with hub.store.writing() as session:
-        return listing.see_request(
-            session, access.person, asking.give_back(session, access.person, request_id, note=body.note)
+        return overview.see_request(
+            session, access.person, requests.give_back(session, access.person, request_id, note=body.note)
         )

@@ -1,4 +1,4 @@
-"""One's own account: password, second factor, tokens and sign-ins."""
+"""One's own account: password, second factor, tokens and sign-ins; and one's own start page as JSON."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from fastapi import Response
 from pydantic import Field
 
 from cloister.hub.domain import actions
-from cloister.hub.domain.request_body import RequestBody
-from cloister.hub.gateway import CurrentAccess, CurrentHub, CurrentSignIn, GuardedRouter, cookies
-from cloister.hub.services.accounts import oidc_login, own, qr, tokens
+from cloister.hub.domain.untrusted_input import RequestBody
+from cloister.hub.gateway import CurrentAccess, CurrentHub, CurrentSignIn, GuardedRouter, identity
+from cloister.hub.use_cases import home
+from cloister.hub.use_cases.accounts import oidc_login, own_account, second_factor
+from cloister.hub.use_cases.authorization import lacks_owners_factor
 
 router = GuardedRouter(tags=["account"])
 
@@ -57,45 +59,48 @@ class TokenRequest(RequestBody):
 
     name: str = Field(max_length=200)
     scopes: list[str] = Field(max_length=100, description="Names of actions, families such as jobs.*, or *.")
-    days: int = Field(90, ge=1, le=tokens.MOST_DAYS)
+    days: int = Field(90, ge=1, le=own_account.MOST_DAYS)
 
 
 @router.guarded("GET", "/account", actions.SEE_SELF)
 def see_account(hub: CurrentHub, signed_in: CurrentSignIn) -> dict[str, Any]:
     """Return everything that the hub knows about one's own account."""
     with hub.store.reading() as session:
-        return {"schema": "cloister.account/1", **own.describe_own(session, signed_in)}
+        return {"schema": "cloister.account/1", **own_account.describe_own(session, signed_in)}
 
 
 @router.guarded("PUT", "/account/password", actions.CHANGE_SELF)
 def change_password(hub: CurrentHub, signed_in: CurrentSignIn, given: PasswordChange) -> dict[str, Any]:
     """Change one's own password; all other sign-ins end."""
-    own.change_password(hub, signed_in, current=given.current, new=given.new)
+    own_account.change_password(hub, signed_in, current=given.current, new=given.new)
     return {"schema": "cloister.account/1", "changed": "password"}
 
 
 @router.guarded("POST", "/account/totp", actions.CHANGE_SELF)
 def begin_factor(hub: CurrentHub, access: CurrentAccess, given: FactorStart) -> dict[str, Any]:
     """Make the secret of a new authenticator, shown once."""
-    made = own.propose_factor(hub, access.person, password=given.password, code=given.code)
+    made = own_account.propose_factor(hub, access.person, password=given.password, code=given.code)
     return {
         "schema": "cloister.totp/1",
         "secret": made.secret,
         "address": made.address,
-        "picture": qr.data_address(made.address),
+        "picture": second_factor.qr_picture(made.address),
     }
 
 
 @router.guarded("POST", "/account/totp/confirmation", actions.CHANGE_SELF)
 def confirm_factor(hub: CurrentHub, access: CurrentAccess, given: FactorCode) -> dict[str, Any]:
     """Begin to use the new authenticator; the answer holds the recovery codes, shown once."""
-    return {"schema": "cloister.totp/1", "recovery_codes": own.confirm_factor(hub, access.person, code=given.code)}
+    return {
+        "schema": "cloister.totp/1",
+        "recovery_codes": own_account.confirm_factor(hub, access.person, code=given.code),
+    }
 
 
 @router.guarded("POST", "/account/totp/removal", actions.CHANGE_SELF)
 def remove_factor(hub: CurrentHub, access: CurrentAccess, given: FactorEnd) -> dict[str, Any]:
     """Stop using a second factor."""
-    own.remove_factor(hub, access.person, password=given.password, code=given.code)
+    own_account.remove_factor(hub, access.person, password=given.password, code=given.code)
     return {"schema": "cloister.totp/1", "removed": True}
 
 
@@ -103,7 +108,7 @@ def remove_factor(hub: CurrentHub, access: CurrentAccess, given: FactorEnd) -> d
 def list_tokens(hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
     """List one's own tokens, without their secrets."""
     with hub.store.reading() as session:
-        found = [own.describe_token(token) for token in tokens.list_tokens(session, access.person.user_id)]
+        found = [own_account.describe_token(token) for token in own_account.list_tokens(session, access.person.user_id)]
     return {"schema": "cloister.tokens/1", "items": found, "next": None}
 
 
@@ -111,8 +116,8 @@ def list_tokens(hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
 def make_token(hub: CurrentHub, access: CurrentAccess, given: TokenRequest) -> dict[str, Any]:
     """Make a token; the answer holds its secret, shown once."""
     with hub.store.writing() as session:
-        made = tokens.make_token(session, by=access.person, name=given.name, scopes=given.scopes, days=given.days)
-        described = own.describe_token(made.token)
+        made = own_account.make_token(session, by=access.person, name=given.name, scopes=given.scopes, days=given.days)
+        described = own_account.describe_token(made.token)
     return {"schema": "cloister.token/1", **described, "secret": made.secret}
 
 
@@ -120,7 +125,7 @@ def make_token(hub: CurrentHub, access: CurrentAccess, given: TokenRequest) -> d
 def revoke_token(hub: CurrentHub, access: CurrentAccess, token_id: str) -> dict[str, Any]:
     """End a token."""
     with hub.store.writing() as session:
-        tokens.revoke_token(session, token_id, by=access.person)
+        own_account.revoke_token(session, token_id, by=access.person)
     return {"schema": "cloister.token/1", "id": token_id, "revoked": True}
 
 
@@ -128,14 +133,14 @@ def revoke_token(hub: CurrentHub, access: CurrentAccess, token_id: str) -> dict[
 def list_sign_ins(hub: CurrentHub, signed_in: CurrentSignIn) -> dict[str, Any]:
     """List one's own open sign-ins."""
     with hub.store.reading() as session:
-        return {"schema": "cloister.sign-ins/1", "items": own.list_sign_ins(session, signed_in), "next": None}
+        return {"schema": "cloister.sign-ins/1", "items": own_account.list_sign_ins(session, signed_in), "next": None}
 
 
 @router.guarded("DELETE", "/account/sign-ins/{login_id}", actions.CHANGE_SELF)
 def end_sign_in(hub: CurrentHub, signed_in: CurrentSignIn, login_id: str) -> dict[str, Any]:
     """End one of one's own sign-ins."""
     with hub.store.writing() as session:
-        own.end_sign_in(session, signed_in, login_id)
+        own_account.end_sign_in(session, signed_in, login_id)
     return {"schema": "cloister.sign-ins/1", "ended": 1}
 
 
@@ -143,8 +148,8 @@ def end_sign_in(hub: CurrentHub, signed_in: CurrentSignIn, login_id: str) -> dic
 def end_all_sign_ins(response: Response, hub: CurrentHub, signed_in: CurrentSignIn) -> dict[str, Any]:
     """Sign out everywhere, here too."""
     with hub.store.writing() as session:
-        ended = own.end_all_sign_ins(session, signed_in)
-    cookies.clear(response, hub.settings, cookies.COOKIE, cookies.CSRF_COOKIE)
+        ended = own_account.end_all_sign_ins(session, signed_in)
+    identity.clear_cookies(response, hub.settings, identity.COOKIE, identity.CSRF_COOKIE)
     return {"schema": "cloister.sign-ins/1", "ended": ended}
 
 
@@ -152,5 +157,24 @@ def end_all_sign_ins(response: Response, hub: CurrentHub, signed_in: CurrentSign
 def begin_link(hub: CurrentHub, signed_in: CurrentSignIn, given: LinkStart | None = None) -> dict[str, Any]:
     """Get a ticket, good for two minutes, to link the account with another sign-in service."""
     said = given or LinkStart()
-    own.prove_again(hub, signed_in, password=said.password, code=said.code)
+    own_account.prove_again(hub, signed_in, password=said.password, code=said.code)
     return {"schema": "cloister.identity/1", "ticket": oidc_login.link_ticket(hub, signed_in.subject)}
+
+
+home_router = GuardedRouter(tags=["home"])
+
+
+@home_router.guarded("GET", "/home", actions.SEE_HOME)
+def see_home(hub: CurrentHub, signed_in: CurrentSignIn) -> dict[str, Any]:
+    """Show what waits for you."""
+    lacks_factor = hub.settings.owner_second_factor and lacks_owners_factor(signed_in)
+    with hub.store.reading() as session:
+        return home.start(session, signed_in.subject, is_demo=hub.settings.demo, lacks_factor=lacks_factor)
+
+
+@home_router.guarded("POST", "/notices/read", actions.SEE_HOME, status_code=204)
+def read_notices(hub: CurrentHub, access: CurrentAccess) -> Response:
+    """Mark your notices as read."""
+    with hub.store.writing() as session:
+        home.read_notices(session, access.person)
+    return Response(status_code=204)

@@ -10,15 +10,14 @@ from pydantic import Field
 
 from cloister.errors import ParameterError, TooLargeError
 from cloister.hub.domain import actions
-from cloister.hub.domain.actions import Relation
-from cloister.hub.domain.algorithms import Step
+from cloister.hub.domain.actions import ObjectRelation
+from cloister.hub.domain.algorithms import VersionStep
 from cloister.hub.domain.algorithms.artifact import MOST_PACKED
-from cloister.hub.domain.request_body import RequestBody
+from cloister.hub.domain.untrusted_input import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.gateway.bodies import arriving
-from cloister.hub.gateway.limits import allow_upload
-from cloister.hub.services import algorithms
-from cloister.hub.services.algorithms import Registered
+from cloister.hub.gateway.bodies import allow_upload, arriving
+from cloister.hub.use_cases import algorithms
+from cloister.hub.use_cases.algorithms.registration import Registered
 
 router = GuardedRouter(tags=["algorithms"])
 allow_upload("/api/v1/algorithms", lambda limit: min(limit, MOST_PACKED))
@@ -35,7 +34,7 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 After = Annotated[str | None, Query(max_length=100)]
 
 
-class Move(RequestBody):
+class VersionMove(RequestBody):
     """What happens to a version."""
 
     step: Literal["send_back", "publish", "deprecate", "restore", "revoke"]
@@ -67,7 +66,7 @@ def list_algorithms(
 @router.guarded("POST", "/algorithms", actions.REGISTER_ALGORITHM, status_code=201, openapi_extra=_ZIP_BODY)
 def register(hub: CurrentHub, access: CurrentAccess, request: Request) -> dict[str, Any]:
     """Register an algorithm with its first version: a zip with manifest.yaml, as the body. Its checks are queued."""
-    return _registered(algorithms.register(hub, access.person, _zip(request)))
+    return _describe_registration(algorithms.register(hub, access.person, _zip(request)))
 
 
 @router.guarded("GET", "/algorithms/{algorithm_id}", actions.SEE_ALGORITHM)
@@ -94,7 +93,7 @@ def see_usage(hub: CurrentHub, access: CurrentAccess, algorithm_id: str) -> dict
 )
 def add_version(hub: CurrentHub, access: CurrentAccess, algorithm_id: str, request: Request) -> dict[str, Any]:
     """Add a version, or replace one that was not published yet. Its checks are queued."""
-    return _registered(algorithms.add_version(hub, access.person, algorithm_id, _zip(request)))
+    return _describe_registration(algorithms.add_version(hub, access.person, algorithm_id, _zip(request)))
 
 
 @router.guarded("GET", "/algorithms/{algorithm_id}/versions/{version}", actions.SEE_ALGORITHM)
@@ -112,10 +111,12 @@ def start_check(hub: CurrentHub, access: CurrentAccess, algorithm_id: str, versi
 
 
 @router.guarded("POST", "/algorithms/{algorithm_id}/versions/{version}/steps", actions.EDIT_ALGORITHM)
-def take_step(hub: CurrentHub, access: CurrentAccess, algorithm_id: str, version: str, body: Move) -> dict[str, Any]:
+def take_step(
+    hub: CurrentHub, access: CurrentAccess, algorithm_id: str, version: str, body: VersionMove
+) -> dict[str, Any]:
     """Publish, deprecate, restore or revoke a version, or send it back to the drafts."""
     with hub.store.writing() as session:
-        moved = algorithms.take_step(session, access.person, algorithm_id, version, Step(body.step))
+        moved = algorithms.take_step(session, access.person, algorithm_id, version, VersionStep(body.step))
         return {
             "schema": "cloister.hub_algorithm_step/1",
             "algorithm": algorithms.full_name(moved),
@@ -127,7 +128,7 @@ def take_step(hub: CurrentHub, access: CurrentAccess, algorithm_id: str, version
 @router.guarded("GET", "/datasets/{dataset_id}/algorithms", actions.LIST_ALLOWED)
 def list_allowed(hub: CurrentHub, access: CurrentAccess, dataset_id: str) -> dict[str, Any]:
     """List the versions that a dataset's owner allows."""
-    is_owner = Relation.OWNER in access.object.relations(access.person)
+    is_owner = ObjectRelation.OWNER in access.object.relations(access.person)
     with hub.store.reading() as session:
         items = algorithms.list_allowed(session, dataset_id, is_owner=is_owner)
     return {"schema": "cloister.allowed_algorithms/1", "items": items, "next": None}
@@ -170,7 +171,7 @@ def _zip(request: Request) -> bytes:
     return b"".join(pieces)
 
 
-def _registered(found: Registered) -> dict[str, Any]:
+def _describe_registration(found: Registered) -> dict[str, Any]:
     return {
         "schema": "cloister.hub_algorithm_upload/1",
         "id": found.algorithm_id,

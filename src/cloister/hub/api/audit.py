@@ -8,14 +8,14 @@ from fastapi import Query
 
 from cloister.errors import ParameterError
 from cloister.hub.domain import actions
-from cloister.hub.domain.audit import Head
+from cloister.hub.domain.audit_chain import AuditHead
 from cloister.hub.gateway import CurrentHub, GuardedRouter
-from cloister.hub.services import audit_reading, auditing, profiling
-from cloister.hub.services.audit_reading import Filter
+from cloister.hub.use_cases import activity_profiles, audit_log
+from cloister.hub.use_cases.audit_log import AuditFilter
 
 router = GuardedRouter(tags=["audit"])
 
-Limit = Annotated[int, Query(ge=1, le=audit_reading.LONGEST_PAGE)]
+Limit = Annotated[int, Query(ge=1, le=audit_log.LONGEST_PAGE)]
 Before = Annotated[int | None, Query(ge=1, le=2**62)]
 Word = Annotated[str | None, Query(max_length=100)]
 
@@ -24,7 +24,7 @@ Word = Annotated[str | None, Query(max_length=100)]
 def read_audit(
     *,
     hub: CurrentHub,
-    limit: Limit = audit_reading.PAGE,
+    limit: Limit = audit_log.PAGE,
     after: Before = None,
     actor: Word = None,
     action: Word = None,
@@ -32,8 +32,8 @@ def read_audit(
     dataset: Word = None,
 ) -> dict[str, Any]:
     """Read the audit log, the newest entry first."""
-    auditing.write_counts(hub.store)
-    return _page(hub, Filter(actor=actor, action=action, outcome=outcome, dataset_id=dataset), limit, after)
+    audit_log.write_counts(hub.store)
+    return _page(hub, AuditFilter(actor=actor, action=action, outcome=outcome, dataset_id=dataset), limit, after)
 
 
 @router.guarded("GET", "/audit/verification", actions.READ_AUDIT)
@@ -45,35 +45,35 @@ def verify_audit(
     """Check the whole chain, and that a head noted before (its number and digest) is still part of it."""
     if (number is None) != (digest is None):
         raise ParameterError("A head has a number and a digest.", fix="give both, or none.")
-    known = None if number is None or digest is None else Head(number=number, digest=digest)
+    known = None if number is None or digest is None else AuditHead(number=number, digest=digest)
     with hub.store.reading() as session:
-        head = audit_reading.verify(session, known=known)
+        head = audit_log.verify(session, known=known)
     return {"schema": "cloister.audit-verification/1", "entries": head.number, "head": head.digest}
 
 
 @router.guarded("GET", "/datasets/{dataset_id}/audit", actions.READ_OWN_AUDIT)
 def read_own_audit(
-    hub: CurrentHub, dataset_id: str, limit: Limit = audit_reading.PAGE, after: Before = None
+    hub: CurrentHub, dataset_id: str, limit: Limit = audit_log.PAGE, after: Before = None
 ) -> dict[str, Any]:
     """Read what happened around one's own dataset, the newest entry first."""
-    return _page(hub, Filter(dataset_id=dataset_id), limit, after)
+    return _page(hub, AuditFilter(dataset_id=dataset_id), limit, after)
 
 
 @router.guarded("GET", "/audit/profiles", actions.READ_AUDIT)
 def read_profiles(hub: CurrentHub) -> dict[str, Any]:
     """List the days of the last week by how far they are from what is usual for each person."""
     with hub.store.reading() as session:
-        return profiling.profiles(session)
+        return activity_profiles.profiles(session)
 
 
 @router.guarded("GET", "/datasets/{dataset_id}/profiles", actions.READ_OWN_AUDIT)
 def read_own_profiles(hub: CurrentHub, dataset_id: str) -> dict[str, Any]:
     """The same for what people did with one's own dataset."""
     with hub.store.reading() as session:
-        return profiling.profiles(session, dataset_id=dataset_id)
+        return activity_profiles.profiles(session, dataset_id=dataset_id)
 
 
-def _page(hub: CurrentHub, wanted: Filter, limit: int, after: int | None) -> dict[str, Any]:
+def _page(hub: CurrentHub, wanted: AuditFilter, limit: int, after: int | None) -> dict[str, Any]:
     with hub.store.reading() as session:
-        items, following = audit_reading.read_entries(session, wanted, before=after, limit=limit)
-    return {"schema": "cloister.audit/1", "items": items, "next": following}
+        items, following = audit_log.read_entries(session, wanted, before=after, limit=limit)
+    return {"schema": "cloister.audit_entries/1", "items": items, "next": following}

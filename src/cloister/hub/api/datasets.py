@@ -1,4 +1,4 @@
-"""Datasets over HTTP."""
+"""Datasets over HTTP: made, uploaded, described, opened for questions, listed and deleted."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from cloister.accounting.budget import Budget
+from cloister.core import markers
 from cloister.core.exact import number
 from cloister.errors import ParameterError
 from cloister.hub.domain import actions
-from cloister.hub.domain.request_body import RequestBody
+from cloister.hub.domain.untrusted_input import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.gateway.bodies import arriving
-from cloister.hub.gateway.limits import allow_upload
-from cloister.hub.services import datasets, offering
+from cloister.hub.gateway.bodies import allow_upload, arriving
+from cloister.hub.use_cases import datasets
+from cloister.hub.use_cases.jobs import decide
 from cloister.queries.inference_control import Controls, Rounded
 
 router = GuardedRouter(tags=["datasets"])
@@ -52,7 +53,7 @@ class SchemaBody(RequestBody):
     document: dict[str, Any] | None = Field(default=None, description="As JSON, in place of the YAML.")
     confirm: bool = Field(default=False, description="Whether you have checked every guess.")
 
-    def said(self) -> str | dict[str, Any]:
+    def content(self) -> str | dict[str, Any]:
         """Return the one that was given."""
         if self.text is None and self.document is not None:
             return self.document
@@ -147,14 +148,14 @@ def create_dataset(hub: CurrentHub, access: CurrentAccess, body: NewDataset) -> 
     """Make a dataset, without rows yet."""
     with hub.store.writing() as session:
         made = datasets.create_dataset(session, access.person, **body.model_dump())
-        return {"schema": "cloister.dataset/1", "id": made.id, "name": made.name, "state": made.state}
+        return {"schema": markers.DATASET, "id": made.id, "name": made.name, "state": made.state}
 
 
 @router.guarded("GET", "/datasets/{dataset_id}", actions.SEE_DATASET)
 def see_dataset(hub: CurrentHub, access: CurrentAccess, dataset_id: str) -> dict[str, Any]:  # noqa: ARG001
     """Describe a dataset as far as you may know it."""
     with hub.store.reading() as session:
-        return offering.describe_offers(session, access.person, access.object)
+        return decide.describe_offers(session, access.person, access.object)
 
 
 @router.guarded("PATCH", "/datasets/{dataset_id}", actions.EDIT_DATASET)
@@ -162,9 +163,9 @@ def change_dataset(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body
     """Change the public title and description."""
     with hub.store.writing() as session:
         changed = datasets.change_dataset(
-            session, access.person, datasets.stored(session, dataset_id), **body.model_dump(exclude_none=True)
+            session, access.person, datasets.get_dataset(session, dataset_id), **body.model_dump(exclude_none=True)
         )
-        return {"schema": "cloister.dataset/1", "id": changed.id, "name": changed.name, "state": changed.state}
+        return {"schema": markers.DATASET, "id": changed.id, "name": changed.name, "state": changed.state}
 
 
 @router.guarded("DELETE", "/datasets/{dataset_id}", actions.DELETE_DATASET, status_code=204)
@@ -213,7 +214,7 @@ def upload_version(
 def list_versions(hub: CurrentHub, access: CurrentAccess, dataset_id: str) -> dict[str, Any]:  # noqa: ARG001
     """List the versions of your dataset."""
     with hub.store.reading() as session:
-        stored = datasets.stored(session, dataset_id)
+        stored = datasets.get_dataset(session, dataset_id)
         return {
             "schema": "cloister.versions/1",
             "items": [datasets.describe_version(item) for item in stored.versions],
@@ -225,7 +226,7 @@ def list_versions(hub: CurrentHub, access: CurrentAccess, dataset_id: str) -> di
 def see_schema(hub: CurrentHub, access: CurrentAccess, dataset_id: str) -> dict[str, Any]:  # noqa: ARG001
     """Show your dataset's schema, with what is still a guess."""
     with hub.store.reading() as session:
-        return datasets.read_schema(hub.blobs, datasets.newest(session, dataset_id))
+        return datasets.read_schema(hub.blobs, datasets.get_newest_version(session, dataset_id))
 
 
 @router.guarded("PUT", "/datasets/{dataset_id}/schema", actions.EDIT_DATASET)
@@ -236,8 +237,8 @@ def save_schema(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body: S
             hub.blobs,
             session,
             access.person,
-            datasets.newest(session, dataset_id),
-            body.said(),
+            datasets.get_newest_version(session, dataset_id),
+            body.content(),
             confirm=body.confirm,
         )
         return datasets.read_schema(hub.blobs, version)
@@ -254,18 +255,18 @@ def open_for_questions(hub: CurrentHub, access: CurrentAccess, dataset_id: str, 
     if body.budget is None:
         controls = (body.controls or ControlsBody()).to_controls()
         made = datasets.open_under_control(hub, access.person, dataset_id, controls=controls)
-        return {"schema": "cloister.dataset/1", "id": made.id, "name": made.name, "state": made.state}
+        return {"schema": markers.DATASET, "id": made.id, "name": made.name, "state": made.state}
     with hub.store.writing() as session:
         opened = datasets.open_for_questions(
             hub.store,
             session,
             access.person,
-            datasets.stored(session, dataset_id),
+            datasets.get_dataset(session, dataset_id),
             budget=body.budget.to_budget(),
             unit=body.unit,
             max_rows_per_unit=body.max_rows_per_unit,
         )
-        return {"schema": "cloister.dataset/1", "id": opened.id, "name": opened.name, "state": opened.state}
+        return {"schema": markers.DATASET, "id": opened.id, "name": opened.name, "state": opened.state}
 
 
 @router.guarded("PUT", "/datasets/{dataset_id}/budget", actions.EDIT_BUDGET)
@@ -273,7 +274,7 @@ def raise_budget(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body: 
     """Raise the budget."""
     with hub.store.writing() as session:
         datasets.raise_budget(
-            hub.store, session, access.person, datasets.stored(session, dataset_id), budget=body.to_budget()
+            hub.store, session, access.person, datasets.get_dataset(session, dataset_id), budget=body.to_budget()
         )
     return see_ledger(hub, access, dataset_id)
 
@@ -286,7 +287,7 @@ def set_limit(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body: Ana
             hub.store,
             session,
             access.person,
-            datasets.stored(session, dataset_id),
+            datasets.get_dataset(session, dataset_id),
             analyst=body.analyst,
             budget=body.budget.to_budget(),
         )

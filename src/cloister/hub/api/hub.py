@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from cloister.hub.domain import actions
 from cloister.hub.gateway import CurrentHub, GuardedRouter
 from cloister.hub.hub import Hub
-from cloister.hub.jobs.failure_count import FailureCount
-from cloister.hub.services.health import HealthMonitor
+from cloister.hub.queue import FailureCount
+from cloister.hub.use_cases.health import HealthMonitor
 
 router = GuardedRouter(tags=["hub"])
 

@@ -1,8 +1,13 @@
-"""Work: the list, one piece of it, its result and files, canceling it, and the owner's decision about a release."""
+"""Jobs over HTTP: the list, one job, its result and files, canceling it, an owner's decision, and synthetic tables.
+
+Also the synthetic tables that were released: their cards, their files, and more rows for nothing. Files and reports are
+a download, or a page that can run nothing.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import Query
 from fastapi.responses import Response
@@ -10,12 +15,25 @@ from pydantic import Field
 
 from cloister.crypto.certificates import certificate_from_dict
 from cloister.errors import NotFoundError
-from cloister.hub.api.files import SANDBOXED, download
 from cloister.hub.domain import actions
-from cloister.hub.domain.jobs import State
-from cloister.hub.domain.request_body import RequestBody
+from cloister.hub.domain.lifecycles import JobState
+from cloister.hub.domain.untrusted_input import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.services import running
+from cloister.hub.services.registry import ResultFile
+from cloister.hub.use_cases import jobs
+from cloister.hub.use_cases.jobs import synthetic_tables
+
+__all__ = ["SANDBOXED", "download"]
+
+
+SANDBOXED = {"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
+
+
+def download(file: ResultFile) -> Response:
+    """Return a file, always as a download."""
+    disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
+    return Response(file.content, media_type=file.media_type, headers=SANDBOXED | {"Content-Disposition": disposition})
+
 
 router = GuardedRouter(tags=["jobs"])
 
@@ -52,49 +70,49 @@ def list_jobs(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     after: Annotated[str | None, Query(max_length=100)] = None,
     dataset: Annotated[str | None, Query(max_length=100)] = None,
-    state: State | None = None,
+    state: JobState | None = None,
 ) -> dict[str, Any]:
     """List one's own work, and work on one's own data, the newest first."""
-    items, cursor = running.list_jobs(hub, access, limit=limit, after=after, dataset_id=dataset, state=state)
+    items, cursor = jobs.list_jobs(hub, access, limit=limit, after=after, dataset_id=dataset, state=state)
     return {"schema": "cloister.jobs/1", "items": items, "next": cursor}
 
 
 @router.guarded("GET", "/jobs/{job_id}", actions.SEE_JOB)
 def see_job(job_id: str, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
     """Say how far a piece of work is, what it cost and what became of it."""
-    return running.see_job(hub, access, job_id)
+    return jobs.see_job(hub, access, job_id)
 
 
 @router.guarded("POST", "/jobs/{job_id}/cancel", actions.CANCEL_JOB)
 def cancel(job_id: str, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
     """Cancel work, at once or as soon as its worker hears of it; what was paid stays paid."""
-    running.cancel(hub, access, job_id)
-    return running.see_job(hub, access, job_id)
+    jobs.cancel(hub, access, job_id)
+    return jobs.see_job(hub, access, job_id)
 
 
 @router.guarded("POST", "/jobs/{job_id}/decision", actions.DECIDE_RELEASE)
 def decide(job_id: str, decision: ReleaseDecision, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
     """Let a release that waits leave the hub, or not."""
-    running.decide_release(hub, access, job_id, approve=decision.approve, note=decision.note, reason=decision.reason)
-    return running.see_job(hub, access, job_id)
+    jobs.decide_release(hub, access, job_id, approve=decision.approve, note=decision.note, reason=decision.reason)
+    return jobs.see_job(hub, access, job_id)
 
 
 @router.guarded("GET", "/jobs/{job_id}/result", actions.SEE_RESULT)
 def read_result(job_id: str, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
     """Return a result with its promise, its provenance and its digest."""
-    return running.read_result(hub, access, job_id).to_dict()
+    return jobs.read_result(hub, access, job_id).to_dict()
 
 
 @router.guarded("GET", "/jobs/{job_id}/files/{name}", actions.SEE_RESULT, response_class=Response)
 def read_file(job_id: str, name: str, hub: CurrentHub, access: CurrentAccess) -> Response:
     """Return a file of a result, always as a download."""
-    return download(running.read_result(hub, access, job_id).file(name))
+    return download(jobs.read_result(hub, access, job_id).file(name))
 
 
 @router.guarded("GET", "/jobs/{job_id}/report", actions.SEE_RESULT, response_class=Response)
 def read_report(job_id: str, hub: CurrentHub, access: CurrentAccess) -> Response:
     """Return the report of a result as a page that can run nothing."""
-    report = running.read_result(hub, access, job_id).outcome.report
+    report = jobs.read_result(hub, access, job_id).outcome.report
     if not report:
         raise NotFoundError("The result has no report.", fix="read the result itself.")
     return Response(report, media_type="text/html; charset=utf-8", headers=SANDBOXED)
@@ -103,7 +121,7 @@ def read_report(job_id: str, hub: CurrentHub, access: CurrentAccess) -> Response
 @router.guarded("GET", "/jobs/{job_id}/owner-report", actions.SEE_RESULT, response_class=Response)
 def read_owner_report(job_id: str, hub: CurrentHub, access: CurrentAccess) -> Response:
     """Return what a release says to owners of the data only, as a page that can run nothing."""
-    report = running.read_result(hub, access, job_id).outcome.owner_report
+    report = jobs.read_result(hub, access, job_id).outcome.owner_report
     if not report:
         raise NotFoundError("The result has no such report for you.", fix="read the result itself.")
     return Response(report, media_type="text/html; charset=utf-8", headers=SANDBOXED)
@@ -115,7 +133,7 @@ def verify(digest: str, hub: CurrentHub) -> dict[str, Any]:
     return {
         "schema": "cloister.verification/1",
         "digest": digest[:200],
-        "is_genuine": running.verify_result(hub, digest),
+        "is_genuine": jobs.verify_result(hub, digest),
     }
 
 
@@ -123,7 +141,7 @@ def verify(digest: str, hub: CurrentHub) -> dict[str, Any]:
 def verify_certificate(body: HeldCertificate, hub: CurrentHub) -> dict[str, Any]:
     """Say what a certificate of a file, or of a hub's result, promises and whose word that is."""
     found = certificate_from_dict(body.certificate)
-    ours = found.digest is not None and running.verify_result(hub, found.digest)
+    ours = found.digest is not None and jobs.verify_result(hub, found.digest)
     return {
         "schema": "cloister.certificate_verification/1",
         "kind": found.kind,
@@ -134,3 +152,59 @@ def verify_certificate(body: HeldCertificate, hub: CurrentHub) -> dict[str, Any]
         "is_of_file": body.sha256 in {digest for _, digest in found.files} if body.sha256 else None,
         "text": _OURS if ours else _STATED,
     }
+
+
+synthetics_router = GuardedRouter(tags=["synthetic data"])
+
+Purpose = Annotated[str, Query(max_length=200, description="What it is for, where you did not ask for the table.")]
+
+
+@synthetics_router.guarded("GET", "/datasets/{dataset_id}/synthetics", actions.LIST_SYNTHETICS)
+def list_synthetics(dataset_id: str, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
+    """List the synthetic tables that were made from a dataset and that you may have."""
+    with hub.store.reading() as session:
+        items = synthetic_tables.list_synthetics(session, access.person, dataset_id)
+    return {"schema": "cloister.synthetics/1", "items": items, "next": None}
+
+
+@synthetics_router.guarded("GET", "/synthetics/{synthetic_id}", actions.READ_SYNTHETIC)
+def see_card(synthetic_id: str, hub: CurrentHub, access: CurrentAccess, purpose: Purpose = "") -> dict[str, Any]:  # noqa: ARG001  # the guard reads it
+    """Return the card of a synthetic table: from what and how it was made, its price, and until when to keep it."""
+    return synthetic_tables.see_card(hub, access, purpose=purpose)
+
+
+@synthetics_router.guarded("GET", "/synthetics/{synthetic_id}/rows", actions.READ_SYNTHETIC, response_class=Response)
+def draw_rows(
+    *,
+    synthetic_id: str,  # noqa: ARG001  # the guard reads it
+    hub: CurrentHub,
+    access: CurrentAccess,
+    n: Annotated[int, Query(ge=1, le=100_000, description="How many.")] = 1_000,
+    where: Annotated[list[str], Query(max_length=50, description="Conditions, such as sex=F or age=30..40.")] = [],  # noqa: B006  # FastAPI copies it
+    seed: Annotated[int | None, Query(ge=0, le=2**63, description="A number that gives the same rows again.")] = None,
+    purpose: Purpose = "",
+) -> Response:
+    """Draw made-up rows, as CSV. This costs nothing, as often as wanted."""
+    conditions = [item for item in where if item]
+    return download(synthetic_tables.draw_rows(hub, access, count=n, where=conditions, seed=seed, purpose=purpose))
+
+
+@synthetics_router.guarded(
+    "GET", "/synthetics/{synthetic_id}/files/{name}", actions.READ_SYNTHETIC, response_class=Response
+)
+def read_synthetic_file(
+    synthetic_id: str,  # noqa: ARG001  # the guard reads it
+    name: str,
+    hub: CurrentHub,
+    access: CurrentAccess,
+    purpose: Purpose = "",
+) -> Response:
+    """Return a file of a synthetic table, always as a download."""
+    return download(synthetic_tables.read_synthetic(hub, access, purpose=purpose).file(name))
+
+
+@synthetics_router.guarded("GET", "/synthetics/{synthetic_id}/report", actions.READ_SYNTHETIC, response_class=Response)
+def read_synthetic_report(synthetic_id: str, hub: CurrentHub, access: CurrentAccess, purpose: Purpose = "") -> Response:  # noqa: ARG001  # the guard reads it
+    """Return what a synthetic table promises and from what it was drawn, as a page that can run nothing."""
+    report = synthetic_tables.read_synthetic(hub, access, purpose=purpose).outcome.report
+    return Response(report, media_type="text/html; charset=utf-8", headers=SANDBOXED)

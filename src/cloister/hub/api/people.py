@@ -8,14 +8,14 @@ from fastapi import Query
 from pydantic import Field
 
 from cloister.hub.domain import actions
-from cloister.hub.domain.request_body import RequestBody
+from cloister.hub.domain.untrusted_input import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.services.accounts import enrolling, people, people_lists, second_factor
-from cloister.hub.services.accounts.people import Change
+from cloister.hub.use_cases.accounts import administration, enrolment, second_factor
+from cloister.hub.use_cases.accounts.administration import Change
 
 router = GuardedRouter(tags=["people"])
 
-Limit = Annotated[int, Query(ge=1, le=people_lists.LONGEST_PAGE)]
+Limit = Annotated[int, Query(ge=1, le=administration.LONGEST_PAGE)]
 
 
 class NewAccount(RequestBody):
@@ -25,7 +25,7 @@ class NewAccount(RequestBody):
     display_name: str = Field("", max_length=200)
     organisation_id: str | None = Field(None, max_length=64)
     roles: list[str] = Field(default_factory=list, max_length=10)
-    attributes: dict[str, str] = Field(default_factory=dict, max_length=people.MOST_ATTRIBUTES)
+    attributes: dict[str, str] = Field(default_factory=dict, max_length=administration.MOST_ATTRIBUTES)
 
 
 class AccountChange(RequestBody):
@@ -34,7 +34,7 @@ class AccountChange(RequestBody):
     display_name: str | None = Field(None, max_length=200)
     organisation_id: str | None = Field(None, max_length=64, description='"" takes the organisation away.')
     roles: list[str] | None = Field(None, max_length=10)
-    attributes: dict[str, str] | None = Field(None, max_length=people.MOST_ATTRIBUTES)
+    attributes: dict[str, str] | None = Field(None, max_length=administration.MOST_ATTRIBUTES)
     is_disabled: bool | None = None
 
 
@@ -51,10 +51,10 @@ class NewPassword(RequestBody):
 
 
 @router.guarded("GET", "/people", actions.LIST_ACCOUNTS)
-def list_people(hub: CurrentHub, limit: Limit = people_lists.PAGE, after: str = "") -> dict[str, Any]:
+def list_people(hub: CurrentHub, limit: Limit = administration.PAGE, after: str = "") -> dict[str, Any]:
     """List the accounts, in the order of their names."""
     with hub.store.reading() as session:
-        items, following = people_lists.list_accounts(session, after=after, limit=limit)
+        items, following = administration.list_accounts(session, after=after, limit=limit)
     return {"schema": "cloister.people/1", "items": items, "next": following}
 
 
@@ -62,18 +62,18 @@ def list_people(hub: CurrentHub, limit: Limit = people_lists.PAGE, after: str = 
 def create_account(hub: CurrentHub, access: CurrentAccess, given: NewAccount) -> dict[str, Any]:
     """Make an account; its holder sets the password by an enrolment link."""
     with hub.store.writing() as session:
-        user = people.create_account(
+        user = administration.create_account(
             session, by=access.person, separate=hub.settings.separate_duties, **given.model_dump()
         )
-        return _person(people_lists.describe(user))
+        return _person(administration.describe(user))
 
 
 @router.guarded("GET", "/people/confirmations", actions.SEE_CONFIRMATIONS)
 def list_confirmations(hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
     """List the people who wait for one's confirmation as data owners, and those whose sign-in is to be reset."""
     with hub.store.reading() as session:
-        items = people_lists.list_proposed(session, access.person)
-        resets = enrolling.list_resets(session, access.person)
+        items = administration.list_proposed(session, access.person)
+        resets = enrolment.list_resets(session, access.person)
     return {"schema": "cloister.people/1", "items": items, "resets": resets, "next": None}
 
 
@@ -81,7 +81,7 @@ def list_confirmations(hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]
 def see_account(hub: CurrentHub, account_id: str) -> dict[str, Any]:
     """Return one account."""
     with hub.store.reading() as session:
-        return _person(people_lists.describe(people.get_account(session, account_id)))
+        return _person(administration.describe(administration.get_account(session, account_id)))
 
 
 @router.guarded("PATCH", "/people/{account_id}", actions.MANAGE_ACCOUNTS)
@@ -90,29 +90,29 @@ def change_account(hub: CurrentHub, access: CurrentAccess, account_id: str, give
     roles = None if given.roles is None else tuple(given.roles)
     change = Change(**{**given.model_dump(), "roles": roles})
     with hub.store.writing() as session:
-        user = people.change_account(
+        user = administration.change_account(
             session, account_id, change, by=access.person, separate=hub.settings.separate_duties
         )
         session.flush()
         session.refresh(user)
-        return _person(people_lists.describe(user))
+        return _person(administration.describe(user))
 
 
 @router.guarded("POST", "/people/{account_id}/confirmation", actions.CONFIRM_ACCOUNT)
 def confirm_owner(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dict[str, Any]:
     """Let somebody join the data owners of one's own institution."""
     with hub.store.writing() as session:
-        user = people.confirm_owner(session, account_id, by=access.person)
+        user = administration.confirm_owner(session, account_id, by=access.person)
         session.flush()
         session.refresh(user)
-        return _person(people_lists.describe(user))
+        return _person(administration.describe(user))
 
 
 @router.guarded("POST", "/people/{account_id}/reset-confirmation", actions.CONFIRM_RESET)
 def confirm_reset(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dict[str, Any]:
     """Confirm as a second person that a password or second factor is set or reset."""
     with hub.store.writing() as session:
-        enrolling.confirm_reset(session, account_id, by=access.person)
+        enrolment.confirm_reset(session, account_id, by=access.person)
     return {"schema": "cloister.person/1", "id": account_id, "confirmed": True}
 
 
@@ -120,7 +120,7 @@ def confirm_reset(hub: CurrentHub, access: CurrentAccess, account_id: str) -> di
 def make_link(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dict[str, Any]:
     """Make a one-time link, shown once, by which the holder of an account sets the password."""
     with hub.store.writing() as session:
-        link = enrolling.make_link(session, account_id, by=access.person)
+        link = enrolment.make_link(session, account_id, by=access.person)
     return {
         "schema": "cloister.enrolment/1",
         "account": link.account,
@@ -134,8 +134,8 @@ def make_link(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dict[s
 def reset_factor(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dict[str, Any]:
     """Take away a second factor that was lost; that of an owner, operator or auditor once a second person confirms."""
     with hub.store.writing() as session:
-        enrolling.reset_factor(session, account_id, by=access.person)
-        has_factor = second_factor.is_on(people.get_account(session, account_id))
+        enrolment.reset_factor(session, account_id, by=access.person)
+        has_factor = second_factor.is_on(administration.get_account(session, account_id))
     return {"schema": "cloister.person/1", "id": account_id, "has_second_factor": has_factor}
 
 
@@ -143,7 +143,7 @@ def reset_factor(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dic
 def list_organisations(hub: CurrentHub) -> dict[str, Any]:
     """List the institutions."""
     with hub.store.reading() as session:
-        items = people_lists.list_organisations(session)
+        items = administration.list_organisations(session)
     return {"schema": "cloister.organisations/1", "items": items, "next": None}
 
 
@@ -151,7 +151,7 @@ def list_organisations(hub: CurrentHub) -> dict[str, Any]:
 def create_organisation(hub: CurrentHub, access: CurrentAccess, given: OrganisationName) -> dict[str, Any]:
     """Make an institution."""
     with hub.store.writing() as session:
-        made = people.create_organisation(session, given.name, by=access.person)
+        made = administration.create_organisation(session, given.name, by=access.person)
     return {"schema": "cloister.organisation/1", "id": made.id, "name": made.name}
 
 
@@ -161,7 +161,7 @@ def rename_organisation(
 ) -> dict[str, Any]:
     """Give an institution another name."""
     with hub.store.writing() as session:
-        found = people.rename_organisation(session, organisation_id, given.name, by=access.person)
+        found = administration.rename_organisation(session, organisation_id, given.name, by=access.person)
     return {"schema": "cloister.organisation/1", "id": found.id, "name": found.name}
 
 
@@ -169,14 +169,14 @@ def rename_organisation(
 def see_link(hub: CurrentHub, token: str) -> dict[str, Any]:
     """Say whose link it is."""
     with hub.store.reading() as session:
-        link, user = enrolling.find_link(session, token)
+        link, user = enrolment.find_link(session, token)
         return {"schema": "cloister.enrolment/1", "account": user.name, "expires": link.expires.isoformat()}
 
 
 @router.guarded("POST", "/enrolments/{token}", actions.ENROL)
 def enrol(hub: CurrentHub, token: str, given: NewPassword) -> dict[str, Any]:
     """Set the password of the link's account; then sign in with it."""
-    return {"schema": "cloister.enrolment/1", "account": enrolling.enrol(hub, token, given.password)}
+    return {"schema": "cloister.enrolment/1", "account": enrolment.enrol(hub, token, given.password)}
 
 
 def _person(described: dict[str, Any]) -> dict[str, Any]:

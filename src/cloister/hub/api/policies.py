@@ -8,16 +8,15 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from cloister.errors import ParameterError
-from cloister.hub.api.bodies import BudgetBody, End, moment_of
+from cloister.hub.api.access import End, moment_of
+from cloister.hub.api.datasets import BudgetBody
 from cloister.hub.domain import actions
-from cloister.hub.domain.column_rules import Use
-from cloister.hub.domain.members import Member
-from cloister.hub.domain.operations import Operation
+from cloister.hub.domain.operations import PolicyOperation
+from cloister.hub.domain.policy import BudgetLimits, Member, Use
 from cloister.hub.domain.policy_edits import RoleEdit
-from cloister.hub.domain.request_body import RequestBody
-from cloister.hub.domain.rules import Limits
+from cloister.hub.domain.untrusted_input import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.services import datasets, policies
+from cloister.hub.use_cases import datasets, policies
 
 router = GuardedRouter(tags=["policies"])
 
@@ -42,17 +41,17 @@ class RoleLimits(RequestBody):
     user: BudgetBody | None = None
     organisation: BudgetBody | None = None
 
-    def to_limits(self) -> Limits:
+    def to_limits(self) -> BudgetLimits:
         """Return exact limits."""
         given = {"job": self.job, "user": self.user, "organisation": self.organisation}
-        return Limits(**{name: None if body is None else body.to_budget() for name, body in given.items()})
+        return BudgetLimits(**{name: None if body is None else body.to_budget() for name, body in given.items()})
 
 
 class ChangedRole(RequestBody):
     """What to change of a role; what is left out stays."""
 
     name: str = Field(min_length=1, max_length=200)
-    operations: list[Operation] | None = None
+    operations: list[PolicyOperation] | None = None
     limits: RoleLimits | None = None
     rows: Text | None = Field(default=None, description="A condition on rows; empty for none.")
     remove: bool = False
@@ -98,7 +97,7 @@ class Person(RequestBody):
 def see_policy(hub: CurrentHub, dataset_id: str) -> dict[str, Any]:
     """Show the policy of your dataset: as a document, and in words."""
     with hub.store.reading() as session:
-        return policies.read_policy(session, datasets.stored(session, dataset_id))
+        return policies.read_policy(session, datasets.get_dataset(session, dataset_id))
 
 
 @router.guarded("PUT", "/datasets/{dataset_id}/policy", actions.EDIT_POLICY)
@@ -108,7 +107,7 @@ def save_policy(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body: W
     if document is None or (body.text is not None and body.policy is not None):
         raise ParameterError("A policy is given as an object or as a text.", fix="give policy, or text.")
     with hub.store.writing() as session:
-        dataset = datasets.stored(session, dataset_id)
+        dataset = datasets.get_dataset(session, dataset_id)
         policies.save_policy(hub.store, session, access.person, dataset, document, based_on=body.based_on)
         return policies.read_policy(session, dataset)
 
@@ -128,7 +127,7 @@ def change_policy(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body:
         for role in body.roles
     ]
     with hub.store.writing() as session:
-        dataset = datasets.stored(session, dataset_id)
+        dataset = datasets.get_dataset(session, dataset_id)
         policies.change_policy(
             hub.store, session, access.person, dataset, based_on=body.based_on, roles=roles, **changes
         )
@@ -139,7 +138,7 @@ def change_policy(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body:
 def start_from_template(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body: FromTemplate) -> dict[str, Any]:
     """Replace the policy by a template."""
     with hub.store.writing() as session:
-        dataset = datasets.stored(session, dataset_id)
+        dataset = datasets.get_dataset(session, dataset_id)
         policies.start_from_template(
             hub,
             session,
@@ -161,7 +160,7 @@ def add_member(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body: Ne
         budget=None if body.budget is None else body.budget.to_budget(),
     )
     with hub.store.writing() as session:
-        dataset = datasets.stored(session, dataset_id)
+        dataset = datasets.get_dataset(session, dataset_id)
         policies.add_member(hub.store, session, access.person, dataset, role=body.role, member=member)
         return policies.read_policy(session, dataset)
 
@@ -170,7 +169,7 @@ def add_member(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body: Ne
 def revoke_person(hub: CurrentHub, access: CurrentAccess, dataset_id: str, body: Person) -> dict[str, Any]:
     """Take a person out of every role at once; queued and running work of theirs is denied at its next step."""
     with hub.store.writing() as session:
-        dataset = datasets.stored(session, dataset_id)
+        dataset = datasets.get_dataset(session, dataset_id)
         policy, still = policies.remove_person(session, access.person, dataset, body.person)
         return {"schema": "cloister.revocation/1", "version": policy.version, "still_in": list(still)}
 
@@ -185,7 +184,7 @@ def list_policy_versions(
     """List the versions of the policy, the newest first, each with what it changed."""
     with hub.store.reading() as session:
         items, following = policies.list_versions(
-            session, datasets.stored(session, dataset_id), before=after, limit=limit
+            session, datasets.get_dataset(session, dataset_id), before=after, limit=limit
         )
     return {"schema": "cloister.policy-versions/1", "items": items, "next": following}
 
@@ -196,7 +195,7 @@ def see_policy_version(
 ) -> dict[str, Any]:
     """Show one version of the policy."""
     with hub.store.reading() as session:
-        return policies.read_version(session, datasets.stored(session, dataset_id), number)
+        return policies.read_version(session, datasets.get_dataset(session, dataset_id), number)
 
 
 @router.guarded("GET", "/datasets/{dataset_id}/policy/decision", actions.SEE_POLICY)

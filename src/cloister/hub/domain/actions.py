@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cloister.errors import InternalError
-from cloister.hub.domain.roles import Role
+from cloister.hub.domain.roles import AccountRole
 
 
-class Relation(StrEnum):
+class ObjectRelation(StrEnum):
     """What somebody can be to an object."""
 
     OWNER = "owner"
@@ -41,10 +41,10 @@ class Action:
 
     name: str
     sentence: str
-    roles: frozenset[Role] = frozenset()
+    roles: frozenset[AccountRole] = frozenset()
     is_public: bool = False
     target: str | None = None
-    relations: frozenset[Relation] = frozenset()
+    relations: frozenset[ObjectRelation] = frozenset()
     operation: str | None = None
     is_audited: bool = False
     needs_sign_in: bool = False
@@ -56,10 +56,10 @@ _ACTIONS: dict[str, Action] = {}
 def define(
     name: str,
     sentence: str,
-    *roles: Role,
+    *roles: AccountRole,
     public: bool = False,
     target: str | None = None,
-    relations: tuple[Relation, ...] = (),
+    relations: tuple[ObjectRelation, ...] = (),
     operation: str | None = None,
     audited: bool = False,
     by_token: bool = True,
@@ -90,7 +90,7 @@ def all_actions() -> Iterator[Action]:
 # Everybody -----------------------------------------------------------------------------------------------------------
 
 HEALTH = define("hub.health", "see that the hub runs", public=True)
-METRICS = define("hub.metrics", "read the hub's own measurements", Role.OPERATOR)
+METRICS = define("hub.metrics", "read the hub's own measurements", AccountRole.OPERATOR)
 READ_PUBLIC = define("hub.read", "read public pages, their style and their code", public=True)
 SIGN_IN = define("session.open", "sign in", public=True)
 SIGN_OUT = define("session.close", "sign out", by_token=False)
@@ -103,41 +103,41 @@ ENROL = define("account.enrol", "set a password by a one-time link", public=True
 
 # Accounts ------------------------------------------------------------------------------------------------------------
 
-LIST_ACCOUNTS = define("accounts.list", "list accounts and organisations", Role.OPERATOR)
+LIST_ACCOUNTS = define("accounts.list", "list accounts and organisations", AccountRole.OPERATOR)
 MANAGE_ACCOUNTS = define(
-    "accounts.manage", "make, change and close accounts and organisations", Role.OPERATOR, audited=True
+    "accounts.manage", "make, change and close accounts and organisations", AccountRole.OPERATOR, audited=True
 )
 SEE_CONFIRMATIONS = define(
     "accounts.waiting",
     "see who waits for one's confirmation, as a data owner or to have a sign-in set or reset",
-    Role.DATA_OWNER,
-    Role.AUDITOR,
-    Role.OPERATOR,
+    AccountRole.DATA_OWNER,
+    AccountRole.AUDITOR,
+    AccountRole.OPERATOR,
 )
 CONFIRM_RESET = define(
     "accounts.reset",
     "confirm, as a second person, that a data owner's, operator's or auditor's sign-in is set or reset",
-    Role.DATA_OWNER,
-    Role.AUDITOR,
-    Role.OPERATOR,
+    AccountRole.DATA_OWNER,
+    AccountRole.AUDITOR,
+    AccountRole.OPERATOR,
     audited=True,
     by_token=False,
 )
 CONFIRM_ACCOUNT = define(
     "accounts.confirm",
     "confirm a new data owner of one's own institution, or of one that has none left",
-    Role.DATA_OWNER,
-    Role.AUDITOR,
+    AccountRole.DATA_OWNER,
+    AccountRole.AUDITOR,
     audited=True,
     by_token=False,
 )
 
 # Datasets ------------------------------------------------------------------------------------------------------------
 
-_OWNED = (Relation.OWNER,)
+_OWNED = (ObjectRelation.OWNER,)
 
 LIST_CATALOGUE = define("catalogue.list", "search the catalogue of discoverable datasets")
-CREATE_DATASET = define("dataset.create", "make a dataset and upload its rows", Role.DATA_OWNER, audited=True)
+CREATE_DATASET = define("dataset.create", "make a dataset and upload its rows", AccountRole.DATA_OWNER, audited=True)
 SEE_DATASET = define(
     "dataset.see", "see what a dataset is about", target="dataset", relations=_OWNED, operation="discover"
 )
@@ -151,7 +151,7 @@ DESCRIBE_DATASET = define(
 EDIT_DATASET = define(
     "dataset.edit",
     "change a dataset's description, schema and versions",
-    Role.DATA_OWNER,
+    AccountRole.DATA_OWNER,
     target="dataset",
     relations=_OWNED,
     audited=True,
@@ -159,7 +159,7 @@ EDIT_DATASET = define(
 EDIT_POLICY = define(
     "dataset.policy",
     "change who may do what with a dataset",
-    Role.DATA_OWNER,
+    AccountRole.DATA_OWNER,
     target="dataset",
     relations=_OWNED,
     audited=True,
@@ -167,25 +167,30 @@ EDIT_POLICY = define(
 EDIT_BUDGET = define(
     "dataset.budget",
     "set and raise a dataset's budget and its limits",
-    Role.DATA_OWNER,
+    AccountRole.DATA_OWNER,
     target="dataset",
     relations=_OWNED,
     audited=True,
 )
 DELETE_DATASET = define(
-    "dataset.delete", "delete a dataset for good", Role.DATA_OWNER, target="dataset", relations=_OWNED, audited=True
+    "dataset.delete",
+    "delete a dataset for good",
+    AccountRole.DATA_OWNER,
+    target="dataset",
+    relations=_OWNED,
+    audited=True,
 )
 SEE_LEDGER = define(
     "dataset.ledger",
     "see what was spent of a dataset's budget, and by whom",
-    Role.DATA_OWNER,
+    AccountRole.DATA_OWNER,
     target="dataset",
     relations=_OWNED,
 )
 SEE_POLICY = define(
     "dataset.see_policy",
     "see who may do what with a dataset, and why",
-    Role.DATA_OWNER,
+    AccountRole.DATA_OWNER,
     target="dataset",
     relations=_OWNED,
 )
@@ -195,19 +200,19 @@ SEE_POLICY = define(
 REQUEST_ACCESS = define(
     "access.request",
     "ask the owner for access to a dataset",
-    Role.DATA_USER,
+    AccountRole.DATA_USER,
     target="dataset",
     operation="discover",
     audited=True,
 )
 SEE_REQUEST = define(
-    "access.see", "see an access request", target="request", relations=(Relation.OWNER, Relation.REQUESTER)
+    "access.see", "see an access request", target="request", relations=(ObjectRelation.OWNER, ObjectRelation.REQUESTER)
 )
 LIST_REQUESTS = define("access.list", "list access requests of one's own, or for one's own data")
 DECIDE_REQUEST = define(
     "access.decide",
     "approve, reject, or revoke access",
-    Role.DATA_OWNER,
+    AccountRole.DATA_OWNER,
     target="request",
     relations=_OWNED,
     audited=True,
@@ -216,7 +221,7 @@ ANSWER_REQUEST = define(
     "access.answer",
     "add to or withdraw one's own access request",
     target="request",
-    relations=(Relation.REQUESTER,),
+    relations=(ObjectRelation.REQUESTER,),
     audited=True,
 )
 SEE_STANDING = define(
@@ -246,21 +251,27 @@ RUN_SERVICE = define(
     audited=True,
 )
 LIST_JOBS = define("jobs.list", "list one's own work, and work on one's own data")
-SEE_JOB = define("job.see", "see a piece of work", target="job", relations=(Relation.OWNER, Relation.REQUESTER))
+SEE_JOB = define(
+    "job.see", "see a piece of work", target="job", relations=(ObjectRelation.OWNER, ObjectRelation.REQUESTER)
+)
 CANCEL_JOB = define(
-    "job.cancel", "cancel a piece of work", target="job", relations=(Relation.OWNER, Relation.REQUESTER), audited=True
+    "job.cancel",
+    "cancel a piece of work",
+    target="job",
+    relations=(ObjectRelation.OWNER, ObjectRelation.REQUESTER),
+    audited=True,
 )
 SEE_RESULT = define(
     "result.see",
     "see the result of one's own work, or a release of one's own data that needs one's approval",
     target="job",
-    relations=(Relation.OWNER, Relation.REQUESTER),
+    relations=(ObjectRelation.OWNER, ObjectRelation.REQUESTER),
     audited=True,
 )
 DECIDE_RELEASE = define(
     "release.decide",
     "approve or reject a release of one's own data",
-    Role.DATA_OWNER,
+    AccountRole.DATA_OWNER,
     target="job",
     relations=_OWNED,
     audited=True,
@@ -277,7 +288,7 @@ READ_SYNTHETIC = define(
     "synthetic.read",
     "see a released synthetic table, download it, and draw more rows",
     target="synthetic",
-    relations=(Relation.OWNER, Relation.REQUESTER),
+    relations=(ObjectRelation.OWNER, ObjectRelation.REQUESTER),
     operation="discover",
     audited=True,
 )
@@ -288,20 +299,22 @@ VERIFY_CERTIFICATE = define("certificate.verify", "have a certificate read: whet
 
 # Audit ---------------------------------------------------------------------------------------------------------------
 
-READ_AUDIT = define("audit.read", "read and verify the audit log and the ledger", Role.AUDITOR)
+READ_AUDIT = define("audit.read", "read and verify the audit log and the ledger", AccountRole.AUDITOR)
 READ_OWN_AUDIT = define(
-    "audit.own", "read the audit of one's own data", Role.DATA_OWNER, target="dataset", relations=_OWNED
+    "audit.own", "read the audit of one's own data", AccountRole.DATA_OWNER, target="dataset", relations=_OWNED
 )
 
 # Surveys -------------------------------------------------------------------------------------------------------------
 
-_ASKERS = (Relation.OWNER, Relation.REQUESTER)
+_ASKERS = (ObjectRelation.OWNER, ObjectRelation.REQUESTER)
 
 LIST_SURVEYS = define("surveys.list", "list the surveys of one's own organisation")
-CHECK_SURVEY = define("surveys.check", "check and plan a survey before it is kept", Role.DATA_OWNER, Role.DATA_USER)
-CREATE_SURVEY = define("survey.create", "make a survey", Role.DATA_OWNER, Role.DATA_USER, audited=True)
+CHECK_SURVEY = define(
+    "surveys.check", "check and plan a survey before it is kept", AccountRole.DATA_OWNER, AccountRole.DATA_USER
+)
+CREATE_SURVEY = define("survey.create", "make a survey", AccountRole.DATA_OWNER, AccountRole.DATA_USER, audited=True)
 SEE_SURVEY = define(
-    "survey.see", "see a survey of one's own organisation", target="survey", relations=(Relation.MEMBER, *_ASKERS)
+    "survey.see", "see a survey of one's own organisation", target="survey", relations=(ObjectRelation.MEMBER, *_ASKERS)
 )
 EDIT_SURVEY = define("survey.edit", "change a draft of a survey", target="survey", relations=_ASKERS, audited=True)
 PUBLISH_SURVEY = define("survey.publish", "open a survey to answers", target="survey", relations=_ASKERS, audited=True)
@@ -316,7 +329,7 @@ SEE_ESTIMATES = define(
     "survey.estimates",
     "see the estimates of a survey of one's own organisation",
     target="survey",
-    relations=(Relation.MEMBER, *_ASKERS),
+    relations=(ObjectRelation.MEMBER, *_ASKERS),
 )
 SEE_PUBLIC_ESTIMATES = define(
     "survey.public_estimates",
@@ -332,10 +345,10 @@ ANSWER_SURVEY = define("survey.answer", "answer an open survey", public=True, ta
 
 # Algorithms ----------------------------------------------------------------------------------------------------------
 
-_PROVIDED = (Relation.PROVIDER,)
+_PROVIDED = (ObjectRelation.PROVIDER,)
 
 LIST_ALGORITHMS = define("algorithms.list", "list the algorithms of outside providers, and one's own")
-REGISTER_ALGORITHM = define("algorithm.register", "register an algorithm", Role.ALGORITHM_PROVIDER, audited=True)
+REGISTER_ALGORITHM = define("algorithm.register", "register an algorithm", AccountRole.ALGORITHM_PROVIDER, audited=True)
 SEE_ALGORITHM = define(
     "algorithm.see",
     "see an algorithm, its manifest, its sources and its checks",
@@ -346,7 +359,7 @@ SEE_ALGORITHM = define(
 EDIT_ALGORITHM = define(
     "algorithm.edit",
     "add, check, publish, deprecate and revoke versions of one's own algorithm",
-    Role.ALGORITHM_PROVIDER,
+    AccountRole.ALGORITHM_PROVIDER,
     target="algorithm",
     relations=_PROVIDED,
     audited=True,
@@ -354,14 +367,14 @@ EDIT_ALGORITHM = define(
 SEE_ALGORITHM_USE = define(
     "algorithm.use",
     "see how often one's own algorithm was run, and nothing else about it",
-    Role.ALGORITHM_PROVIDER,
+    AccountRole.ALGORITHM_PROVIDER,
     target="algorithm",
     relations=_PROVIDED,
 )
 ALLOW_ALGORITHM = define(
     "algorithm.allow",
     "allow a version of an algorithm for a dataset, or stop allowing it",
-    Role.DATA_OWNER,
+    AccountRole.DATA_OWNER,
     target="dataset",
     relations=_OWNED,
     audited=True,

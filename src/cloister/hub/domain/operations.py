@@ -10,12 +10,12 @@ __all__ = [
     "NAMED_ONLY",
     "OWNER_OPERATIONS",
     "UNPAID",
-    "Operation",
+    "PolicyOperation",
     "expand",
 ]
 
 
-class Operation(StrEnum):
+class PolicyOperation(StrEnum):
     """One thing that a policy allows or denies."""
 
     DISCOVER = "discover"
@@ -43,57 +43,57 @@ class Operation(StrEnum):
 
 NAMED_ONLY = frozenset(
     {
-        Operation.EXPORT_RAW,
-        Operation.AUDIT_READ,
-        Operation.REQUEST_DECIDE,
-        Operation.BUDGET_EDIT,
-        Operation.POLICY_EDIT,
-        Operation.UPDATE,
-        Operation.DELETE,
+        PolicyOperation.EXPORT_RAW,
+        PolicyOperation.AUDIT_READ,
+        PolicyOperation.REQUEST_DECIDE,
+        PolicyOperation.BUDGET_EDIT,
+        PolicyOperation.POLICY_EDIT,
+        PolicyOperation.UPDATE,
+        PolicyOperation.DELETE,
     }
 )
 """Operations that no wildcard allows: they must be granted by name."""
 
-OWNER_OPERATIONS = frozenset(Operation) - {Operation.EXPORT_RAW}
+OWNER_OPERATIONS = frozenset(PolicyOperation) - {PolicyOperation.EXPORT_RAW}
 """Operations that come with owning an object; answers are charged to its budget all the same. No policy can take them
 away, so an owner cannot be locked out."""
 
 ALGORITHM_OPERATIONS = frozenset(
-    {Operation.ML_TRAIN, Operation.ML_PREDICT, Operation.SYNTH_GENERATE, Operation.ALGO_RUN}
+    {PolicyOperation.ML_TRAIN, PolicyOperation.ML_PREDICT, PolicyOperation.SYNTH_GENERATE, PolicyOperation.ALGO_RUN}
 )
 """Operations that always run some algorithm, whether or not the request has named it yet."""
 
 DATA_OPERATIONS = frozenset(
     {
-        Operation.QUERY_COUNT,
-        Operation.QUERY_AGGREGATE,
-        Operation.RISK_ASSESS,
-        Operation.RELEASE_ANONYMIZE,
-        Operation.RELEASE_READ,
-        Operation.SYNTH_READ,
-        Operation.EXPORT_RESULT,
-        Operation.EXPORT_RAW,
+        PolicyOperation.QUERY_COUNT,
+        PolicyOperation.QUERY_AGGREGATE,
+        PolicyOperation.RISK_ASSESS,
+        PolicyOperation.RELEASE_ANONYMIZE,
+        PolicyOperation.RELEASE_READ,
+        PolicyOperation.SYNTH_READ,
+        PolicyOperation.EXPORT_RESULT,
+        PolicyOperation.EXPORT_RAW,
     }
     | ALGORITHM_OPERATIONS
 )
 """Operations that use what the data says, for which a purpose has to be declared."""
 
 
-UNPAID = frozenset({Operation.RISK_ASSESS, Operation.RELEASE_ANONYMIZE})
+UNPAID = frozenset({PolicyOperation.RISK_ASSESS, PolicyOperation.RELEASE_ANONYMIZE})
 """Operations that take nothing from a budget: what they give stays with the owner, or leaves with their approval."""
 
 
-def expand(pattern: str, *, named_only: bool) -> frozenset[Operation]:
+def expand(pattern: str, *, named_only: bool) -> frozenset[PolicyOperation]:
     """Return the operations that a name or a wildcard such as ``query.*`` stands for; none if it is not known.
 
     Args:
         pattern: an operation, a family followed by ``.*``, or ``*``.
         named_only: whether a wildcard leaves out `NAMED_ONLY`.
     """
-    if pattern in set(Operation):
-        return frozenset({Operation(pattern)})
+    if pattern in set(PolicyOperation):
+        return frozenset({PolicyOperation(pattern)})
     if pattern != "*" and not pattern.endswith(".*"):
         return frozenset()
     family = pattern[:-1]
-    found = frozenset(operation for operation in Operation if operation.startswith(family))
+    found = frozenset(operation for operation in PolicyOperation if operation.startswith(family))
     return found - NAMED_ONLY if named_only else found

@@ -1,20 +1,106 @@
-"""Small changes to a policy, as a form makes them, without touching what the form does not show."""
+"""How an owner comes to a policy: templates to begin with, and small changes as a form makes them.
+
+A change does not touch what the form does not show.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
-from cloister.errors import PolicyError
-from cloister.hub.domain.column_rules import ColumnRule, ColumnRules, Use
-from cloister.hub.domain.operations import NAMED_ONLY, Operation
-from cloister.hub.domain.policy import Policy, PolicyRole
-from cloister.hub.domain.purposes import PurposeSet
-from cloister.hub.domain.row_predicates import RowPredicate
-from cloister.hub.domain.rules import Effect, Limits, Rule
+from cloister.accounting.budget import Budget
+from cloister.errors import ParameterError, PolicyError
+from cloister.hub.domain._row_predicates import RowPredicate
+from cloister.hub.domain.operations import NAMED_ONLY, PolicyOperation, expand
+from cloister.hub.domain.policy import (
+    ALL_USES,
+    FORBIDDEN,
+    BudgetLimits,
+    ColumnRule,
+    ColumnRules,
+    Members,
+    Policy,
+    PolicyRole,
+    PolicyRule,
+    RuleEffect,
+    Use,
+)
+from cloister.hub.domain.terms import PurposeSet, UsageTerms
 
-__all__ = ["RoleEdit", "edited", "is_simple"]
+__all__ = [
+    "TEMPLATES",
+    "RoleEdit",
+    "edit_policy",
+    "from_template",
+    "is_simple",
+    "open_to_organisation",
+    "private_by_default",
+    "research_by_request",
+]
+
+
+RESEARCHERS = "researchers"
+
+
+def private_by_default(object_id: str, *, hidden: Iterable[str] = ()) -> Policy:
+    """Return a policy under which nobody but the owner sees anything; the start of every object."""
+    return Policy(object_id=object_id, columns=_all_but(hidden))
+
+
+def research_by_request(object_id: str, *, hidden: Iterable[str] = ()) -> Policy:
+    """Return a policy of a listed object, that people may query for research once the owner has let them in."""
+    rule = PolicyRule(
+        effect=RuleEffect.ALLOW,
+        operations=expand("query.*", named_only=True),
+        limits=BudgetLimits(user=Budget(epsilon=Fraction(1)), organisation=Budget(epsilon=Fraction(2))),
+    )
+    return Policy(
+        object_id=object_id,
+        discoverable=True,
+        columns=_all_but(hidden),
+        terms=UsageTerms(purposes=PurposeSet.of("research")),
+        roles=(PolicyRole(name=RESEARCHERS, rules=(rule,)),),
+    )
+
+
+def open_to_organisation(object_id: str, *, organisation: str, hidden: Iterable[str] = ()) -> Policy:
+    """Return a policy under which an organisation may query, and nobody else sees the object."""
+    rule = PolicyRule(
+        effect=RuleEffect.ALLOW,
+        operations=expand("query.*", named_only=True),
+        limits=BudgetLimits(user=Budget(epsilon=Fraction(1))),
+    )
+    return Policy(
+        object_id=object_id,
+        columns=_all_but(hidden),
+        terms=UsageTerms(purposes=PurposeSet.of("research", "teaching", "quality"), internal_only=True),
+        roles=(PolicyRole(name="colleagues", members=Members(organisations=frozenset({organisation})), rules=(rule,)),),
+    )
+
+
+TEMPLATES = {"private by default": private_by_default, "research by request": research_by_request}
+"""Templates that need nothing but the object, by what an owner calls them."""
+
+
+def from_template(name: str, object_id: str, *, hidden: Iterable[str] = ()) -> Policy:
+    """Return a new policy from a template.
+
+    Args:
+        name: one of `TEMPLATES`.
+        object_id: the object.
+        hidden: columns that nobody sees, such as identifiers.
+    """
+    if name not in TEMPLATES:
+        raise ParameterError("There is no such template.", fix=f"use one of {', '.join(TEMPLATES)}.")
+    return TEMPLATES[name](object_id, hidden=hidden)
+
+
+def _all_but(hidden: Iterable[str]) -> ColumnRules:
+    return ColumnRules(
+        named=tuple((name, FORBIDDEN) for name in dict.fromkeys(hidden)), others=ColumnRule(uses=ALL_USES)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +116,18 @@ class RoleEdit:
     """
 
     name: str
-    operations: Collection[Operation] | None = None
-    limits: Limits | None = None
+    operations: Collection[PolicyOperation] | None = None
+    limits: BudgetLimits | None = None
     rows: str | None = None
     remove: bool = False
 
 
 def is_simple(role: PolicyRole) -> bool:
     """Return whether a form can show all rules of a role: at most one, that allows."""
-    return not role.rules or (len(role.rules) == 1 and role.rules[0].effect is Effect.ALLOW)
+    return not role.rules or (len(role.rules) == 1 and role.rules[0].effect is RuleEffect.ALLOW)
 
 
-def edited(
+def edit_policy(
     policy: Policy,
     *,
     discoverable: bool | None = None,
@@ -70,7 +156,7 @@ def edited(
         changed["columns"] = _columns(policy.columns, columns or {}, other_columns)
     if roles:
         changed["roles"] = _roles(policy.roles, roles)
-    return policy.changed(**changed)
+    return policy.next_version(**changed)
 
 
 def _rows(text: str) -> RowPredicate | None:
@@ -108,7 +194,7 @@ def _role(role: PolicyRole, edit: RoleEdit) -> PolicyRole:
             f'The role "{role.name}" has several rules, or rules that deny.',
             fix="change them in the JSON of the policy.",
         )
-    rule = role.rules[0] if role.rules else Rule(effect=Effect.ALLOW, operations=frozenset())
+    rule = role.rules[0] if role.rules else PolicyRule(effect=RuleEffect.ALLOW, operations=frozenset())
     if edit.operations is not None:
         rule = replace(rule, operations=_operations(rule, edit))
     if edit.limits is not None:
@@ -116,7 +202,7 @@ def _role(role: PolicyRole, edit: RoleEdit) -> PolicyRole:
     return replace(changed, rules=(rule,) if rule.operations else ())
 
 
-def _operations(rule: Rule, edit: RoleEdit) -> frozenset[Operation]:
+def _operations(rule: PolicyRule, edit: RoleEdit) -> frozenset[PolicyOperation]:
     """Return the operations of a form, with those that it does not show as they were."""
     wanted = frozenset(edit.operations or ())
     governing = wanted & NAMED_ONLY - rule.operations

@@ -1,4 +1,4 @@
-"""Requests for access: states, and who may bring a request from one to the next.
+"""Requests for access: states, who may bring a request from one to the next, and requests as JSON-ready values.
 
 ::
 
@@ -17,14 +17,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from cloister.accounting.budget import Budget
 from cloister.errors import ConflictError, ParameterError
-from cloister.hub.domain.members import Member
-from cloister.hub.domain.operations import NAMED_ONLY, Operation
-from cloister.hub.domain.policy import Policy
-from cloister.hub.domain.purposes import check_purpose
-from cloister.hub.domain.rules import Algorithm
+from cloister.hub.domain.json_places import JsonPlace
+from cloister.hub.domain.operations import NAMED_ONLY, PolicyOperation
+from cloister.hub.domain.policy import AlgorithmReference, Member, Policy
+from cloister.hub.domain.policy_file import read_algorithm
+from cloister.hub.domain.terms import check_purpose
 
 __all__ = [
     "PENDING",
@@ -32,16 +33,21 @@ __all__ = [
     "Approval",
     "RequestState",
     "Transition",
+    "algorithms_from",
     "answer",
     "approve",
     "ask",
     "expire",
     "grant",
+    "history_to_list",
     "reject",
+    "request_from_dict",
+    "request_to_dict",
     "revoke",
     "submit",
     "withdraw",
 ]
+
 
 PENDING = timedelta(days=90)
 """How long a request waits for a decision before it expires."""
@@ -104,8 +110,8 @@ class AccessRequest:
     object_id: str
     requester: str
     purpose: str
-    operations: frozenset[Operation]
-    algorithms: tuple[Algorithm, ...] = ()
+    operations: frozenset[PolicyOperation]
+    algorithms: tuple[AlgorithmReference, ...] = ()
     budget: Budget | None = None
     two_person: bool = False
     state: RequestState = RequestState.REQUESTED
@@ -137,8 +143,8 @@ def submit(
     requester: str,
     at: datetime,
     purpose: str,
-    operations: Collection[Operation],
-    algorithms: Collection[Algorithm] = (),
+    operations: Collection[PolicyOperation],
+    algorithms: Collection[AlgorithmReference] = (),
     budget: Budget | None = None,
     note: str = "",
 ) -> AccessRequest:
@@ -147,8 +153,8 @@ def submit(
     Raises:
         ParameterError: if the purpose is malformed, or no operation that can be asked for is named.
     """
-    wanted = frozenset(Operation(operation) for operation in operations)
-    if not wanted or wanted & (NAMED_ONLY - {Operation.EXPORT_RAW}):
+    wanted = frozenset(PolicyOperation(operation) for operation in operations)
+    if not wanted or wanted & (NAMED_ONLY - {PolicyOperation.EXPORT_RAW}):
         raise ParameterError(
             "A request names operations on the data, at least one.",
             fix="ask for example for query.count and query.aggregate; what governs an object is its owner's.",
@@ -163,19 +169,19 @@ def submit(
         budget=budget,
         two_person=policy.two_person,
     )
-    return _noted(request, RequestState.REQUESTED, requester, at, note)
+    return _append_step(request, RequestState.REQUESTED, requester, at, note)
 
 
 def ask(request: AccessRequest, *, by: str, owners: Collection[str], at: datetime, note: str) -> AccessRequest:
     """Return the request with an owner's question; approvals so far are void, since the answer may change them."""
     _check_owner(request, by, owners)
-    return replace(_moved(request, RequestState.INFO_NEEDED, by, at, note), approvals=())
+    return replace(_move(request, RequestState.INFO_NEEDED, by, at, note), approvals=())
 
 
 def answer(request: AccessRequest, *, by: str, at: datetime, note: str) -> AccessRequest:
     """Return the request with the requester's answer, again waiting for a decision."""
     _check_requester(request, by)
-    return _moved(request, RequestState.REQUESTED, by, at, note)
+    return _move(request, RequestState.REQUESTED, by, at, note)
 
 
 def approve(
@@ -203,6 +209,7 @@ def approve(
     approval = Approval(by=by, at=at, role=role, until=until, budget=budget)
     if any(earlier.by == by for earlier in request.approvals):
         raise ConflictError("This owner has approved the request before.", fix="ask a second owner.")
+    # Two owners who said yes to different things have agreed on nothing.
     if any(not earlier.agrees(approval) for earlier in request.approvals):
         raise ConflictError(
             "The first approval was for another role, end or budget.",
@@ -210,27 +217,27 @@ def approve(
         )
     approved = replace(request, approvals=(*request.approvals, approval))
     if approved.approvals_missing:
-        return _noted(approved, request.state, by, at, note or "first approval")
-    return _moved(approved, RequestState.APPROVED, by, at, note)
+        return _append_step(approved, request.state, by, at, note or "first approval")
+    return _move(approved, RequestState.APPROVED, by, at, note)
 
 
 def reject(request: AccessRequest, *, by: str, owners: Collection[str], at: datetime, note: str = "") -> AccessRequest:
     """Return the request, rejected by an owner; one is enough."""
     _check_owner(request, by, owners)
-    return _moved(request, RequestState.REJECTED, by, at, note)
+    return _move(request, RequestState.REJECTED, by, at, note)
 
 
 def withdraw(request: AccessRequest, *, by: str, at: datetime, note: str = "") -> AccessRequest:
     """Return the request, withdrawn by the requester before it was decided."""
     _check_requester(request, by)
-    return _moved(request, RequestState.WITHDRAWN, by, at, note)
+    return _move(request, RequestState.WITHDRAWN, by, at, note)
 
 
 def revoke(request: AccessRequest, *, by: str, owners: Collection[str], at: datetime, note: str = "") -> AccessRequest:
     """Return the request with the access revoked, by an owner or given back by the requester."""
     if by != request.requester:
         _check_owner(request, by, owners)
-    return _moved(request, RequestState.REVOKED, by, at, note)
+    return _move(request, RequestState.REVOKED, by, at, note)
 
 
 def expire(request: AccessRequest, *, at: datetime) -> AccessRequest:
@@ -242,7 +249,7 @@ def expire(request: AccessRequest, *, at: datetime) -> AccessRequest:
     _check_state(request, RequestState.EXPIRED)
     if at < request.ends:
         raise ConflictError("The request has not expired yet.", fix="revoke the access, or reject the request.")
-    return _moved(request, RequestState.EXPIRED, None, at, "")
+    return _move(request, RequestState.EXPIRED, None, at, "")
 
 
 def grant(policy: Policy, request: AccessRequest) -> Policy:
@@ -265,17 +272,18 @@ def grant(policy: Policy, request: AccessRequest) -> Policy:
         return policy.without_member(approval.role, request.requester)
     if request.state is RequestState.EXPIRED:
         entry = policy.role(approval.role).members.entry(request.requester)
+        # An entry with another end was given anew after this request, and is not its to take away.
         is_same = entry is not None and entry.until == approval.until
         return policy.without_member(approval.role, request.requester) if is_same else policy
     raise ConflictError("The request is not decided.", fix="have the owners decide it first.")
 
 
-def _moved(request: AccessRequest, state: RequestState, by: str | None, at: datetime, note: str) -> AccessRequest:
+def _move(request: AccessRequest, state: RequestState, by: str | None, at: datetime, note: str) -> AccessRequest:
     _check_state(request, state)
-    return _noted(request, state, by, at, note)
+    return _append_step(request, state, by, at, note)
 
 
-def _noted(request: AccessRequest, state: RequestState, by: str | None, at: datetime, note: str) -> AccessRequest:
+def _append_step(request: AccessRequest, state: RequestState, by: str | None, at: datetime, note: str) -> AccessRequest:
     if at.tzinfo is None:
         raise ParameterError("The time of a step has no offset from UTC.", fix="use datetime.now(UTC).")
     if request.history and at < request.history[-1].at:
@@ -300,3 +308,86 @@ def _check_owner(request: AccessRequest, by: str, owners: Collection[str]) -> No
 def _check_requester(request: AccessRequest, by: str) -> None:
     if by != request.requester:
         raise ConflictError("Only the one who made a request may do this.", fix="log in as that person.")
+
+
+def request_to_dict(request: AccessRequest) -> dict[str, Any]:
+    """Return what is asked for and approved, without the history."""
+    return {
+        "object": request.object_id,
+        "purpose": request.purpose,
+        "operations": [str(item) for item in PolicyOperation if item in request.operations],
+        "algorithms": [str(item) for item in request.algorithms],
+        "budget": _budget(request.budget),
+        "two_person": request.two_person,
+        "approvals": [
+            {
+                "by": item.by,
+                "at": item.at.isoformat(),
+                "role": item.role,
+                "until": item.until.isoformat(),
+                "budget": _budget(item.budget),
+            }
+            for item in request.approvals
+        ],
+    }
+
+
+def history_to_list(request: AccessRequest) -> list[dict[str, Any]]:
+    """Return every step of a request."""
+    return [
+        {"at": step.at.isoformat(), "by": step.by, "state": str(step.state), "note": step.note}
+        for step in request.history
+    ]
+
+
+def request_from_dict(
+    values: dict[str, Any], history: list[dict[str, Any]], *, request_id: str, requester: str, state: str
+) -> AccessRequest:
+    """Return the request that `request_to_dict` and `history_to_list` wrote."""
+    return AccessRequest(
+        request_id=request_id,
+        object_id=values["object"],
+        requester=requester,
+        purpose=values["purpose"],
+        operations=frozenset(PolicyOperation(item) for item in values["operations"]),
+        algorithms=algorithms_from(values["algorithms"]),
+        budget=_read_budget(values["budget"]),
+        two_person=values["two_person"],
+        state=RequestState(state),
+        approvals=tuple(
+            Approval(
+                by=item["by"],
+                at=datetime.fromisoformat(item["at"]),
+                role=item["role"],
+                until=datetime.fromisoformat(item["until"]),
+                budget=_read_budget(item["budget"]),
+            )
+            for item in values["approvals"]
+        ),
+        history=tuple(
+            Transition(
+                at=datetime.fromisoformat(step["at"]),
+                by=step["by"],
+                state=RequestState(step["state"]),
+                note=step["note"],
+            )
+            for step in history
+        ),
+    )
+
+
+def algorithms_from(names: list[str]) -> tuple[AlgorithmReference, ...]:
+    """Return the algorithms that a request names, each once.
+
+    Raises:
+        PolicyError: if one is not ``name@version``.
+    """
+    return tuple(read_algorithm(JsonPlace(name, "algorithms")) for name in dict.fromkeys(names))
+
+
+def _budget(budget: Budget | None) -> dict[str, Any] | None:
+    return None if budget is None else budget.to_dict()
+
+
+def _read_budget(values: dict[str, Any] | None) -> Budget | None:
+    return None if values is None else Budget.from_dict(values)

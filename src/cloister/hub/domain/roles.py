@@ -1,14 +1,21 @@
-"""The roles that people hold, and the person or service that asks."""
+"""The roles that people hold, which of them go together, and the person or service that asks.
+
+Separation of duties: who runs the hub (operator) or audits it (auditor) does nothing else there. The other roles go
+together: a data owner may be a data user of somebody else's data. Roles only say what may be tried; policies decide
+about each object.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from cloister.errors import ForbiddenError, ParameterError, a_or_an
 
-class Role(StrEnum):
+
+class AccountRole(StrEnum):
     """What an account may try at all; a policy still decides about each object."""
 
     DATA_OWNER = "data_owner"
@@ -25,7 +32,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class AccessSubject:
     """Who asks.
 
     Attributes:
@@ -40,6 +47,26 @@ class Subject:
     user_id: str
     name: str
     organisation_id: str | None = None
-    roles: frozenset[Role] = frozenset()
+    roles: frozenset[AccountRole] = frozenset()
     attributes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     scopes: frozenset[str] | None = None
+
+
+APART = frozenset({AccountRole.OPERATOR, AccountRole.AUDITOR})
+"""Roles that exclude every other one."""
+
+
+def check_roles(names: Iterable[str], *, separate: bool = True) -> frozenset[AccountRole]:
+    """Return roles that one account may hold, or raise."""
+    try:
+        roles = frozenset(AccountRole(name) for name in names)
+    except ValueError:
+        raise ParameterError("There is no such role.", fix=f"use some of {', '.join(AccountRole)}.") from None
+    apart = roles & APART
+    if separate and apart and len(roles) > 1:
+        holder = a_or_an(min(apart).words).capitalize()
+        raise ForbiddenError(
+            f"{holder} holds no other role: who runs or audits the hub does not work with its data.",
+            fix="make a second account, or set separate_duties = false for a hub with few people.",
+        )
+    return roles

@@ -3,27 +3,122 @@
 Rows are selected before anything else is done with them, by a condition on each row alone. So a person who joins or
 leaves changes the view by no more than the table, and every sensitivity stays what it was. What is public about the
 size of the whole table is not public about a part of it: `View.is_whole` says whether it still applies.
+
+A column that a policy hides is left out before a question is read, so it gives the same error, by the same way through
+the code, as a column that does not exist. A column that is shown but may not be used in some way is refused by name.
+Column rules shape use, they do not replace privacy: whoever may measure a column can learn much about its values, at
+the price of the answers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 from sqlglot import exp
 
-from cloister.core.chain import digest
+from cloister.core.digests import chain_digest
 from cloister.data.engines.base import ARROW_TYPES, value
 from cloister.data.engines.predicates import resolve_condition
 from cloister.data.schema import Schema
 from cloister.data.table import Table
-from cloister.errors import CloisterError, PolicyError
-from cloister.hub.domain.columns import ColumnRights, restricted
-from cloister.hub.domain.context import Constraints
-from cloister.hub.domain.policy import Policy
-from cloister.hub.domain.row_predicates import RowPredicate, bind_all
+from cloister.errors import CloisterError, ForbiddenError, PolicyError, UnknownColumnError
+from cloister.hub.domain._column_uses import ColumnUse, condition_uses, query_uses
+from cloister.hub.domain._row_predicates import RowPredicate, bind_all
+from cloister.hub.domain.decisions import Constraints
+from cloister.hub.domain.policy import Policy, Use
 
-__all__ = ["View", "check_policy", "view_of"]
+__all__ = ["ColumnRights", "View", "check_condition", "check_policy", "check_query", "restrict_schema", "view_of"]
+
+
+_WORDS = {
+    Use.VISIBLE: "see it",
+    Use.FILTER: "select rows by it",
+    Use.GROUP_BY: "group by it",
+    Use.MEASURE: "measure it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRights:
+    """The columns that exist for a subject, in the order of the table, with their uses."""
+
+    uses: tuple[tuple[str, frozenset[Use]], ...]
+
+    @classmethod
+    def of(cls, constraints: Constraints, columns: Iterable[str]) -> ColumnRights:
+        """Return what a decision grants of the columns of a table."""
+        rules = constraints.columns
+        visible = rules.visible(columns, purpose=constraints.purpose)
+        return cls(tuple((name, rules.of(name).uses) for name in visible))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the columns that exist for the subject."""
+        return tuple(name for name, _ in self.uses)
+
+    def check(self, column: str, use: Use) -> None:
+        """Return nothing if a column may be used in some way, else raise.
+
+        Raises:
+            UnknownColumnError: if the column does not exist for the subject.
+            ForbiddenError: if it may not be used in this way.
+        """
+        uses = dict(self.uses).get(column)
+        if uses is None:
+            raise UnknownColumnError(column, self.names)
+        if use not in uses:
+            allowed = " or ".join(_WORDS[item] for item in Use if item in uses)
+            raise ForbiddenError(
+                f'The policy does not let you use "{column}" in this way: you may not {_WORDS[use]}.',
+                fix=f"only {allowed}, or ask the owner for more.",
+            )
+
+
+def restrict_schema(schema: Schema, rights: ColumnRights) -> Schema:
+    """Return a schema with only the columns that exist for a subject.
+
+    Raises:
+        ForbiddenError: if there are none.
+    """
+    hidden = set(schema.names) - set(rights.names)
+    if len(hidden) == len(schema.names):
+        raise ForbiddenError("The policy shows you no columns.", fix="ask the owner for access to columns.")
+    return schema.without(*hidden) if hidden else schema
+
+
+def check_query(sql: str, rights: Mapping[str, ColumnRights], *, public: Collection[str] = ()) -> None:
+    """Return nothing if every column of a query is used as the policies of its tables allow, else raise.
+
+    Run it after the query was compiled on an empty table with the restricted schema, which refuses all else.
+
+    Args:
+        sql: the query.
+        rights: what is granted of each private table, by the name that the query uses.
+        public: the names of public tables.
+
+    Raises:
+        UnknownColumnError: if a column does not exist for the subject.
+        ForbiddenError: if one may not be used as the query does.
+    """
+    tables = {name: granted.names for name, granted in rights.items()}
+    _check_uses(query_uses(sql, tables, public=public), rights)
+
+
+def check_condition(condition: str, rights: ColumnRights) -> None:
+    """Return nothing if the columns of a condition on rows may be used to select rows, else raise.
+
+    Raises:
+        UnknownColumnError: if a column does not exist for the subject.
+        ForbiddenError: if one may not be used in this way.
+    """
+    _check_uses(condition_uses(condition, rights.names), {"": rights})
+
+
+def _check_uses(uses: Iterable[ColumnUse], rights: Mapping[str, ColumnRights]) -> None:
+    for used in sorted(uses):
+        rights[used.table].check(used.column, used.use)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +145,18 @@ class View:
     @property
     def fingerprint(self) -> str:
         """Return a text that differs between views; it belongs into the key of every stored answer."""
-        return digest([self.rights.names, self.kept, [row.text for row in self.rows], self.attributes])
+        return chain_digest([self.rights.names, self.kept, [row.text for row in self.rows], self.attributes])
 
-    def applied(self, table: Table) -> Table:
+    def apply(self, table: Table) -> Table:
         """Return the rows and columns of a table that are in the view; the rows stay where they are.
 
         Raises:
             ForbiddenError: if no column is in the view.
             PolicyError: if the condition does not fit the table.
         """
-        schema = None if table.schema is None else restricted(table.schema, self.rights)
+        schema = None if table.schema is None else restrict_schema(table.schema, self.rights)
         shown = [name for name in table.columns if name in self.rights.names or name == self.kept]
+        # The table itself is used where nothing is left out, which spares a query around every query.
         if self.is_whole and len(shown) == len(table.columns):
             return table.with_schema(schema)
         engine = table.engine
@@ -70,7 +166,7 @@ class View:
         ).from_(engine.source())
         condition = bind_all(self.rows, dict(self.attributes))
         if condition is not None:
-            query = query.where(_resolved(condition, table))
+            query = query.where(_resolve(condition, table))
         types = [(name, ARROW_TYPES[engine.types[place]]) for name, place in positions.items()]
         return Table(engine.derive(query, pa.schema(types), {}), schema=schema)
 
@@ -114,7 +210,7 @@ def check_policy(policy: Policy, table: Table) -> None:
             raise PolicyError(f"{place}: {error.problem}", fix=error.fix) from None
 
 
-def _resolved(condition: exp.Expression, table: Table) -> exp.Expression:
+def _resolve(condition: exp.Expression, table: Table) -> exp.Expression:
     """Return a condition over the table; a failure names no column, which may be hidden from the one who asked."""
     try:
         return resolve_condition(condition, table.engine)

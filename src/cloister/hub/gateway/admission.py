@@ -1,12 +1,12 @@
 """Who is let in now, who waits and who comes back later: nobody's crowd keeps everybody else from the hub.
 
-Requests work in threads, and there are few. So each request first takes a place in a lane (`gateway.lanes`): strangers,
-strangers who sign in, browsers that are known and sign in, people whose sign-in was not looked at yet, and people who
-are signed in, each with a bounded number at work and a bounded line. Whoever does not fit gets 429 or 503 with
-``Retry-After`` at once, before the body is read. Whoever waits does so without a thread, and is dropped when the client
-has gone: nothing of an abandoned request is worked off. A place is held for as long as the hub works, not for as long
-as a client reads: it is given back before the answer is sent. An upload holds a place of its sender's share from when
-it is known who sends it. Health and the files of the pages need no place.
+Requests work in threads, and there are few. So each request first takes a place in a lane (`gateway._lanes`):
+strangers, strangers who sign in, browsers that are known and sign in, people whose sign-in was not looked at yet, and
+people who are signed in, each with a bounded number at work and a bounded line. Whoever does not fit gets 429 or 503
+with ``Retry-After`` at once, before the body is read. Whoever waits does so without a thread, and is dropped when the
+client has gone: nothing of an abandoned request is worked off. A place is held for as long as the hub works, not for as
+long as a client reads: it is given back before the answer is sent. An upload holds a place of its sender's share from
+when it is known who sends it. Health and the files of the pages need no place.
 
 A browser that is known gets its place for signing in only with the name of the person who signed in there: with any
 other name it is a stranger's, and so it is where that person has tried often.
@@ -30,14 +30,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cloister.errors import HubError, HubUnavailableError, TooManyRequestsError
-from cloister.hub.domain.names import folded
+from cloister.hub.domain.untrusted_input import fold_name
 from cloister.hub.gateway import failures
-from cloister.hub.gateway.cookies import BROWSER_COOKIE, read_cookie, session_cookie
-from cloister.hub.gateway.lanes import Lane, Place, TokenBuckets
-from cloister.hub.gateway.limits import takes_upload
+from cloister.hub.gateway._lanes import Lane, LanePlace, TokenBuckets
+from cloister.hub.gateway.bodies import takes_upload
+from cloister.hub.gateway.identity import BROWSER_COOKIE, read_cookie, session_cookie
 from cloister.hub.hub import Hub
-from cloister.hub.services.accounts import lockout
-from cloister.hub.services.sessions import SignedIn, digest_of
+from cloister.hub.use_cases.accounts import sign_in
+from cloister.hub.use_cases.sessions import SignedIn, digest_of
 
 __all__ = ["RequestAdmission"]
 
@@ -100,6 +100,7 @@ class RequestAdmission:
         credential, body = _credential(request), _Body(receive)
         try:
             lane, key = await self._lane(request, credential, body)
+            # Asked before the body is read, so that a crowd that does not fit costs neither memory nor time.
             _refuse(lane.refusal(key))
             if takes_upload(scope["path"]):
                 await self._pass_upload(lane, key, scope, receive, send)
@@ -123,7 +124,7 @@ class RequestAdmission:
     async def _sign_in_lane(self, request: Request, address: str | None, body: _Body) -> tuple[Lane, str | None]:
         holder = await self._holder(request, address)
         # Whoever has an account has known browsers too: these serve for that account alone, and only its share.
-        if holder is not None and folded(await body.name()) == holder.folded:
+        if holder is not None and fold_name(await body.name()) == holder.folded:
             _refuse(self.returning.refusal(holder.user_id))
             if self._tries_of_returning.take(holder.user_id):
                 return self.returning, holder.user_id
@@ -136,15 +137,16 @@ class RequestAdmission:
             raise _busy()
         return self.signing_in, address
 
-    async def _holder(self, request: Request, address: str | None) -> lockout.Holder | None:
+    async def _holder(self, request: Request, address: str | None) -> sign_in.Holder | None:
         """Return who has signed in before with the browser of a request."""
         browser = read_cookie(request, BROWSER_COOKIE)
         if browser is None:
             return None
-        place = _placed(self.unproven.join(address))
+        # Looking a browser up takes a thread, and so a place of its own.
+        place = _require_place(self.unproven.join(address))
         try:
             await place.turn
-            return await run_in_threadpool(lockout.holder_of, self._hub.store, browser)
+            return await run_in_threadpool(sign_in.holder_of, self._hub.store, browser)
         finally:
             self.unproven.leave(place)
 
@@ -152,10 +154,11 @@ class RequestAdmission:
         # The body is read first: a slow one must not hold a place.
         if not await body.is_whole():
             return
-        seat = _Seat(lane, _placed(lane.join(key)))
+        seat = _Seat(lane, _require_place(lane.join(key)))
         # After the body there is only one message left: that the client has gone.
         gone = asyncio.ensure_future(body.rest())
         try:
+            # One round of the loop, in which a client that has gone already is noticed before its work begins.
             await asyncio.sleep(0)
             either: set[asyncio.Future[Any]] = {seat.place.turn, gone}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -166,7 +169,7 @@ class RequestAdmission:
             gone.cancel()
 
     async def _pass_upload(self, lane: Lane, key: str | None, scope: Scope, receive: Receive, send: Send) -> None:
-        seat = _Seat(lane, _placed(lane.join(key)))
+        seat = _Seat(lane, _require_place(lane.join(key)))
         refusals: list[HubError] = []
 
         async def receive_as_person() -> Message:
@@ -206,7 +209,7 @@ class RequestAdmission:
 class _Seat:
     """The place that a request has, in whichever lane."""
 
-    def __init__(self, lane: Lane, place: Place) -> None:
+    def __init__(self, lane: Lane, place: LanePlace) -> None:
         self.lane, self.place = lane, place
 
     def leave(self) -> None:
@@ -215,7 +218,7 @@ class _Seat:
     def move(self, lane: Lane, key: str) -> None:
         """Give the place up for one in another lane, at once: whoever waited would hold a thread all the while."""
         self.leave()
-        self.lane, self.place = lane, _placed(lane.join(key))
+        self.lane, self.place = lane, _require_place(lane.join(key))
         if not self.place.is_working:
             self.leave()
             raise _problem("share")
@@ -262,6 +265,7 @@ class _Body:
         """Return what gives the body again, then whatever comes after it."""
 
         async def receive() -> Message:
+            # Both this and `_pass` wait for the client's end: whoever stops waiting must not end it for the other.
             return self._messages.pop(0) if self._messages else await asyncio.shield(rest)
 
         return receive
@@ -281,12 +285,14 @@ def _answer(request: Request, problem: TooManyRequestsError | HubUnavailableErro
 def _needs_no_place(scope: Scope) -> bool:
     if scope["path"].startswith("/static/"):
         return True
+    # A token has to be looked up, which takes a thread; without one nothing is asked of the database.
     return scope["path"] in _HEALTH and not any(name == b"authorization" for name, _ in scope["headers"])
 
 
 def _credential(request: Request) -> str | None:
     """Return a digest of the token or the cookie that a request comes with."""
     secret = request.headers.get("authorization") or session_cookie(request)
+    # Kept as a digest, since a memory of credentials should hold none.
     return None if secret is None else digest_of(secret)
 
 
@@ -301,8 +307,8 @@ def _address(request: Request, hub: Hub) -> str | None:
     return str(found) if found.version == 4 else str(ip_network((found, 64), strict=False))
 
 
-def _placed(found: Place | str) -> Place:
-    if isinstance(found, Place):
+def _require_place(found: LanePlace | str) -> LanePlace:
+    if isinstance(found, LanePlace):
         return found
     raise _problem(found)
 

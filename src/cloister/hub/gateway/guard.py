@@ -5,20 +5,20 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from cloister.errors import ForbiddenError, HubError, NotSignedInError
+from cloister.errors import ErrorMarker, ForbiddenError, HubError, NotSignedInError
 from cloister.hub.domain.actions import HEALTH, Action
-from cloister.hub.domain.roles import Subject
+from cloister.hub.domain.roles import AccessSubject
 from cloister.hub.gateway import identity
 from cloister.hub.hub import Hub
-from cloister.hub.services import auditing
-from cloister.hub.services.authorizing import Access, authorize, check_factor
-from cloister.hub.services.sessions import SignedIn, touch_login
+from cloister.hub.use_cases import audit_log
+from cloister.hub.use_cases.authorization import Access, authorize, check_factor
+from cloister.hub.use_cases.sessions import SignedIn, touch_login
 
 Route = TypeVar("Route", bound=Callable[..., Any])
 
@@ -31,7 +31,7 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    version: Literal["cloister.error/1"] = Field(alias="schema")
+    version: ErrorMarker = Field(alias="schema")
     error: str = Field(description="The kind of error, for programs.")
     problem: str = Field(description="What is wrong, in a sentence.")
     fix: str = Field(description="What to do about it.")
@@ -63,7 +63,7 @@ class GuardedRouter(APIRouter):
         guard = _open_guard(action) if action is HEALTH else _guard(action)
         options["dependencies"] = [Depends(guard), *(options.get("dependencies") or ())]
         options["responses"] = {**PROBLEMS, **(options.get("responses") or {})}
-        options["openapi_extra"] = {**extra, **_undeclared(path, endpoint), "x-cloister-action": action.name}
+        options["openapi_extra"] = {**extra, **_describe_undeclared(path, endpoint), "x-cloister-action": action.name}
         super().add_api_route(path, endpoint, **options)
 
     def guarded(self, method: str, path: str, action: Action, **options: Any) -> Callable[[Route], Route]:
@@ -76,7 +76,7 @@ class GuardedRouter(APIRouter):
         return add
 
 
-def _undeclared(path: str, endpoint: Callable[..., Any]) -> dict[str, Any]:
+def _describe_undeclared(path: str, endpoint: Callable[..., Any]) -> dict[str, Any]:
     """Return the parts of a path that only the guard reads, as the description of the API needs them."""
     names = [name for name in _PARTS.findall(path) if name not in inspect.signature(endpoint).parameters]
     described = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
@@ -89,12 +89,13 @@ def _guard(action: Action) -> Callable[[Request], None]:
         target_id = None if action.target is None else str(request.path_params[f"{action.target}_id"])
         with hub.store.reading() as session:
             signed_in: SignedIn | None = None
-            subject: Subject | None = None
+            subject: AccessSubject | None = None
             refusal: HubError | None = None
             try:
+                # Asked of strangers, too: signing in is a change that a page of another site could bring about.
                 if request.method not in SAFE_METHODS:
                     identity.check_origin(request)
-                signed_in = identity.of_request(session, request)
+                signed_in = identity.identify(session, request)
                 subject = None if signed_in is None else signed_in.subject
                 if signed_in is not None and hub.settings.owner_second_factor:
                     check_factor(action, signed_in)
@@ -103,11 +104,12 @@ def _guard(action: Action) -> Callable[[Request], None]:
                     identity.check_proof(request, signed_in)
             except HubError as error:
                 refusal = error
+        # Written down in a transaction of its own, after the reading one, and before the request fails.
         if refusal is not None:
-            auditing.record_refusal(hub.store, action, subject=subject, target_id=target_id, problem=refusal)
+            audit_log.record_refusal(hub.store, action, subject=subject, target_id=target_id, problem=refusal)
             raise refusal
         if action.is_audited:
-            auditing.record_access(hub.store, access)
+            audit_log.record_access(hub.store, access)
         if signed_in is not None and signed_in.login_id is not None and signed_in.is_due:
             with hub.store.writing() as session:
                 touch_login(session, signed_in.login_id)

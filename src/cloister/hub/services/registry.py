@@ -1,6 +1,6 @@
-"""What the hub can run on data: each algorithm is one entry, which gives it an API, a page and a job.
+"""The registry of services: what the hub can run on data, each entry with an API, a page and a job.
 
-An algorithm plans on an **empty** table with the same schema, so that prices, previews and refusals cannot depend on
+A service plans on an **empty** table with the same schema, so that prices, previews and refusals cannot depend on
 anybody's data. It runs in a worker against a ledger in memory that holds exactly what was reserved in the real one, so
 that it cannot spend more.
 """
@@ -20,21 +20,21 @@ from cloister.accounting.ledger import Ledger
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.core.registry import Registry
 from cloister.data.table import Table
-from cloister.hub.domain import rules
-from cloister.hub.domain.columns import ColumnRights
-from cloister.hub.domain.policy import Operation
-from cloister.hub.domain.request_body import RequestBody
+from cloister.hub.domain import policy
+from cloister.hub.domain.operations import PolicyOperation
+from cloister.hub.domain.untrusted_input import RequestBody
+from cloister.hub.domain.views import ColumnRights
 from cloister.hub.hub import Hub
 
 
-class Parameters(RequestBody):
+class ServiceParameters(RequestBody):
     """The parameters of an algorithm: forms, checks and the OpenAPI come from its fields and their descriptions."""
 
     model_config = ConfigDict(frozen=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class ServiceWork:
     """What an algorithm works with.
 
     Attributes:
@@ -61,7 +61,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ServicePlan:
     """What a run would cost and give, known before any row is read.
 
     Attributes:
@@ -83,7 +83,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class ResultFile:
     """A file that a result brings along."""
 
     name: str
@@ -92,7 +92,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ServiceOutcome:
     """What a run gave.
 
     Attributes:
@@ -116,12 +116,12 @@ class Outcome:
     report: str = ""
     is_report_for_owner: bool = False
     owner_report: str = ""
-    files: tuple[File, ...] = ()
+    files: tuple[ResultFile, ...] = ()
     owner_only: dict[str, Any] = field(default_factory=dict)
     remembered: dict[str, Any] | None = None
 
 
-class Algorithm(Protocol):
+class Service(Protocol):
     """One entry of the registry.
 
     Attributes:
@@ -141,24 +141,24 @@ class Algorithm(Protocol):
     version: ClassVar[str]
     title: ClassVar[str]
     summary: ClassVar[str]
-    operation: ClassVar[Operation]
+    operation: ClassVar[PolicyOperation]
     modes: ClassVar[frozenset[str]]
-    parameters: ClassVar[type[Parameters]]
+    parameters: ClassVar[type[ServiceParameters]]
     needs_approval: ClassVar[bool]
     owners_only: ClassVar[bool]
     page: ClassVar[str]
 
-    def plan(self, work: Work, parameters: Any) -> Plan:  # the algorithm's own Parameters
+    def plan(self, work: ServiceWork, parameters: Any) -> ServicePlan:  # the algorithm's own Parameters
         """Check the parameters and say what a run would cost, on a table without rows."""
         ...
 
-    def run(self, work: Work, parameters: Any) -> Outcome:  # the algorithm's own Parameters
+    def run(self, work: ServiceWork, parameters: Any) -> ServiceOutcome:  # the algorithm's own Parameters
         """Do the work on the rows, spending no more than the reservation."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class RunMaterial:
     """What a run needs besides the dataset, such as the sources of somebody else's algorithm.
 
     Attributes:
@@ -167,7 +167,7 @@ class Material:
         open: gives it, before anything is paid or any row is read.
     """
 
-    used: rules.Algorithm
+    used: policy.AlgorithmReference
     check: Callable[[], None]
     open: Callable[[Hub], Any]
 
@@ -176,10 +176,10 @@ class Material:
 class BringsMaterial(Protocol):
     """An algorithm that needs something besides the dataset."""
 
-    def bring(self, session: Session, dataset_id: str, parameters: Any) -> Material:
+    def bring(self, session: Session, dataset_id: str, parameters: Any) -> RunMaterial:
         """Return what a run needs, whether or not it exists or may be used."""
         ...
 
 
-algorithms: Registry[Algorithm] = Registry("service")
+service_registry: Registry[Service] = Registry("service")
 """Everything that the hub can run on data."""

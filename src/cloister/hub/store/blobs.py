@@ -18,11 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
-from cloister.crypto.drafts import DRAFT_ENDING, move_whole
+from cloister.core.atomic_files import DRAFT_ENDING, move_whole
+from cloister.crypto.encryption import random_bytes
 from cloister.crypto.keys import DataKey, MasterKey
-from cloister.crypto.recipe import random_bytes
-from cloister.crypto.sealed_files import SealedReader, SealedWriter
-from cloister.crypto.sealing import seal, unseal
+from cloister.crypto.sealed_data import SealedReader, SealedWriter, seal, unseal
 from cloister.errors import DataError, DecryptionError, InternalError, SourceNotFoundError, TooLargeError
 
 __all__ = ["Blob", "BlobStore", "BlobWriter"]
@@ -50,7 +49,7 @@ class Blob:
     sha256: str
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     """Bytes to be read from the front."""
 
     def read(self, size: int, /) -> bytes:
@@ -66,7 +65,7 @@ class BlobWriter:
         self._key = DataKey.generate()
         self._store = store
         self._limit = limit_bytes
-        self._file = SealedWriter(store.path(self._id), key=self._key, associated=_associated(self._id))
+        self._file = SealedWriter(store.path(self._id), key=self._key, associated=_associated_data(self._id))
         self._blob: Blob | None = None
 
     @property
@@ -150,7 +149,7 @@ class BlobStore:
         """Return a writer for a new blob, for bytes that come piece by piece."""
         return BlobWriter(self, limit_bytes=limit_bytes)
 
-    def write(self, stream: Stream, *, limit_bytes: int) -> Blob:
+    def write(self, stream: ByteStream, *, limit_bytes: int) -> Blob:
         """Seal a stream of at most ``limit_bytes``, whole or not at all, and return what the database has to keep.
 
         Raises:
@@ -169,7 +168,7 @@ class BlobStore:
             DecryptionError: if the key or the file is not as it was.
         """
         path = self._present(blob)
-        reader = SealedReader(path, key=self._key(blob), associated=_associated(blob.id))
+        reader = SealedReader(path, key=self._key(blob), associated=_associated_data(blob.id))
         if reader.size != blob.size:
             reader.close()
             raise DecryptionError
@@ -186,7 +185,7 @@ class BlobStore:
 
     def seal_note(self, blob: Blob, note: str) -> bytes:
         """Return a short text about a blob, sealed by its key: deleting the wrapped key deletes both."""
-        return seal(note.encode(), key=self._key(blob), associated=_associated(blob.id))
+        return seal(note.encode(), key=self._key(blob), associated=_associated_data(blob.id))
 
     def open_note(self, blob: Blob, sealed: bytes) -> str:
         """Return a text that was sealed beside a blob.
@@ -194,7 +193,7 @@ class BlobStore:
         Raises:
             DecryptionError: if the key or the text is not as it was.
         """
-        return unseal(sealed, key=self._key(blob), associated=_associated(blob.id)).decode()
+        return unseal(sealed, key=self._key(blob), associated=_associated_data(blob.id)).decode()
 
     def verify(self, blob: Blob) -> None:
         """Compare the sealed file with its digest, without opening it: for backups and restores.
@@ -217,7 +216,7 @@ class BlobStore:
         wrapped = self.master_key.rewrap(blob.wrapped_key, purpose=_PURPOSE, object_id=blob.id)
         return replace(blob, wrapped_key=wrapped)
 
-    def handed_over(self, blob: Blob, key: MasterKey) -> Blob:
+    def hand_over(self, blob: Blob, key: MasterKey) -> Blob:
         """Return a blob whose key is wrapped by another master key, for a store that has only that one."""
         return replace(blob, wrapped_key=key.wrap(self._key(blob), purpose=_PURPOSE, object_id=blob.id))
 
@@ -269,7 +268,7 @@ def _last_change(path: Path) -> float:
     return max(moments)
 
 
-def _associated(blob_id: str) -> bytes:
+def _associated_data(blob_id: str) -> bytes:
     return f"cloister blob {blob_id}".encode()
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
 from cloister.accounting.ledger import Ledger
-from cloister.accounting.ledger.joined import join_ledger
+from cloister.accounting.ledger.host_database import join_ledger
 from cloister.errors import ConflictError, HubUnavailableError, ParameterError
 
 PATIENCE = 120
@@ -46,12 +46,15 @@ class Store:
             if snapshot and self.dialect == "postgresql":
                 session.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
             yield session
+            # What was read stays as it is: touching it later must not begin another transaction.
             session.expunge_all()
             session.rollback()
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """Open a transaction that is durable once it has ended; writers of SQLite queue."""
+        # The lock is taken at once: SQLite refuses transactions that have read and want to write after somebody else
+        # did.
         with self._session(begin="BEGIN IMMEDIATE") as session:
             try:
                 yield session
@@ -64,6 +67,7 @@ class Store:
 
     def ledger(self, session: Session) -> Ledger:
         """Return the ledger inside a session's transaction: what it spends is kept when the session is."""
+        # What the session still holds back must be written before what the ledger writes on the same connection.
         session.flush()
         return join_ledger(session.connection().connection.driver_connection, dialect=self.dialect)
 
@@ -94,18 +98,22 @@ def _dialect(url: str) -> Dialect:
 def _sqlite(url: str) -> Engine:
     path = make_url(url).database
     if path and not Path(path).exists():
+        # SQLite itself would make a file that others may read, as far as the umask lets them.
         Path(path).touch(mode=0o600)
     engine = create_engine(
         url,
         connect_args={"timeout": PATIENCE, "check_same_thread": False},
         pool_size=20,
         max_overflow=80,
+        # Errors of the database would otherwise quote the values of a statement.
         hide_parameters=True,
     )
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:  # noqa: ARG001
+        # The driver would otherwise begin transactions by itself, and of the wrong kind.
         connection.isolation_level = None
+        # FULL, as what was paid must survive a loss of power; secure_delete, as what is deleted must be gone.
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
             connection.execute(f"PRAGMA {pragma}")
 

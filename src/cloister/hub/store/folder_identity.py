@@ -11,13 +11,13 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from cloister.crypto.drafts import Draft
+from cloister.core.atomic_files import Draft
 from cloister.errors import ConflictError
 from cloister.hub.store.database import Store
 from cloister.hub.store.models import HubFolder
 from cloister.hub.store.models.base import random_text
 
-__all__ = ["IDENTITY_FILE", "bind_folder", "is_own_folder", "recorded_identity", "write_identity"]
+__all__ = ["IDENTITY_FILE", "bind_folder", "find_recorded_identity", "is_own_folder", "write_identity"]
 
 IDENTITY_FILE = "identity"
 _BYTES = 20
@@ -30,7 +30,7 @@ def bind_folder(store: Store, folder: Path) -> None:
         ConflictError: if the database belongs to another folder.
     """
     with store.reading() as session:
-        recorded = _recorded(session)
+        recorded = _find_recorded(session)
     if recorded is None:
         recorded = _record(store, _read(folder) or write_identity(folder, random_text(_BYTES)))
     if _read(folder) != recorded:
@@ -43,13 +43,13 @@ def bind_folder(store: Store, folder: Path) -> None:
 
 def is_own_folder(session: Session, folder: Path) -> bool:
     """Return whether a folder is there and is the one that the database belongs to."""
-    return _read(folder) == _recorded(session)
+    return _read(folder) == _find_recorded(session)
 
 
-def recorded_identity(store: Store) -> str | None:
+def find_recorded_identity(store: Store) -> str | None:
     """Return the identity of the folder that a database belongs to, or None where none is recorded yet."""
     with store.reading() as session:
-        return _recorded(session)
+        return _find_recorded(session)
 
 
 def write_identity(folder: Path, identity: str) -> str:
@@ -70,7 +70,7 @@ def _record(store: Store, identity: str) -> str:
         return found.identity
 
 
-def _recorded(session: Session) -> str | None:
+def _find_recorded(session: Session) -> str | None:
     found = session.get(HubFolder, 1)
     return None if found is None else found.identity
 

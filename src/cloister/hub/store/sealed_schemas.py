@@ -22,7 +22,7 @@ __all__ = ["blob_of", "keep_schema", "schema_of", "seal_guesses", "working_schem
 
 def schema_of(version: DatasetVersion) -> Schema | None:
     """Return the schema of a version that its owner has confirmed, or None."""
-    return _parsed(version.schema_text) if version.schema_text else None
+    return _parse_schema(version.schema_text) if version.schema_text else None
 
 
 def working_schema(blobs: BlobStore, version: DatasetVersion) -> Schema | None:
@@ -49,7 +49,7 @@ def seal_guesses(store: Store, blobs: BlobStore) -> None:
             return
     with store.writing() as session:
         for version in session.scalars(in_plain):
-            keep_schema(blobs, version, _parsed(version.schema_text))
+            keep_schema(blobs, version, _parse_schema(version.schema_text))
 
 
 def blob_of(version: DatasetVersion) -> Blob:
@@ -64,5 +64,5 @@ def blob_of(version: DatasetVersion) -> Blob:
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> Schema:
+def _parse_schema(text: str) -> Schema:
     return Schema.from_dict(load_yaml(text), folder=None)

@@ -2,43 +2,188 @@
 
 The cells are read by the rules of `cloister.open_table`. What the columns of an upload are called, and which of them
 got their types from their cells, is inside the sealed file too.
+
+Bytes are decrypted when a query asks for them, and never touch a disk. The connection can open this one file and
+nothing else, writes no temporary files (a query that would have to fails instead), and its settings are locked.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import IO, Any, Literal, cast
 
 import duckdb
 import pyarrow as pa
+from fsspec.spec import AbstractFileSystem
 from pyarrow import parquet
 from sqlglot import exp
 
+from cloister.crypto.sealed_data import SealedReader
 from cloister.data.engines.base import ARROW_TYPES, select_all
-from cloister.data.engines.csv_header import read_header
-from cloister.data.engines.duckdb import DuckDBEngine, connect, engine_over_connection
+from cloister.data.engines.csv_input import read_header
+from cloister.data.engines.duckdb import DuckDBEngine, connect, engine_over_connection, unreadable
 from cloister.data.engines.files import engine_over_input, view_parquet
-from cloister.data.profile import StorageType
 from cloister.data.sources import stated_storage
 from cloister.data.table import Table
-from cloister.errors import DataError, DecryptionError, ParameterError
-from cloister.hub.store.blobs import Blob, BlobStore
-from cloister.hub.store.sealed_connection import SealedFile, connect_to_sealed
-from cloister.hub.store.upload_checks import (
-    Limits,
+from cloister.data.values import StorageType
+from cloister.errors import CloisterError, DataError, DecryptionError, ParameterError
+from cloister.hub.store._upload_checks import (
+    UploadLimits,
     check_columns,
     check_parquet,
     check_size,
     check_text,
     is_plain,
-    limited,
+    limit_batches,
     plain_text,
 )
+from cloister.hub.store.blobs import Blob, BlobStore
 
-__all__ = ["Layout", "Limits", "empty_table", "ingest", "layout_of", "open_sealed_table"]
+__all__ = [
+    "SealedFile",
+    "TableLayout",
+    "UploadLimits",
+    "connect_to_sealed",
+    "empty_table",
+    "ingest",
+    "layout_of",
+    "open_sealed_table",
+]
+
+
+_PROTOCOL = "sealed"
+_WRITTEN = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+"""Sealed files never change."""
+
+
+class SealedFile:
+    """One sealed file under a name of ours; it is opened anew by every query, so a deleted one is gone at once."""
+
+    def __init__(self, opener: Callable[[], SealedReader], *, name: str) -> None:
+        self._opener = opener
+        self.name = name
+        self._error: CloisterError | None = None
+        with opener() as reader:
+            self.size = reader.size
+
+    @property
+    def suffix(self) -> str:
+        """Return nothing: it is never compressed, whatever it is called."""
+        return ""
+
+    def absolute(self) -> str:
+        """Return what DuckDB finds it by: never a name that a person gave."""
+        return f"{_PROTOCOL}://file"
+
+    def open(self, mode: Literal["rb"]) -> IO[bytes]:  # noqa: ARG002  # there is no other way to open it
+        """Open it for reading."""
+        return cast("IO[bytes]", io.BufferedReader(self._opener()))
+
+    def handle(self) -> _Handle:
+        """Open it for reading by DuckDB."""
+        return _Handle(self.remembered(self._opener), self)
+
+    def remembered(self, work: Callable[[], Any]) -> Any:  # what the work gives
+        """Do some work, and remember why it failed: DuckDB would hide that."""
+        try:
+            return work()
+        except CloisterError as error:
+            self._error = error
+            raise
+
+    @contextmanager
+    def blame_file(self) -> Iterator[None]:
+        """Let damage to the file go before what others make of it."""
+        try:
+            yield
+        except CloisterError as error:
+            raise self._told() or error from None
+
+    def failure(self, error: Exception) -> CloisterError:
+        """Return why a query failed: damage to the file goes before what DuckDB makes of it."""
+        return self._told() or unreadable(error)
+
+    def _told(self) -> CloisterError | None:
+        """Return what is remembered, once."""
+        error, self._error = self._error, None
+        return error and error.with_traceback(None)
+
+
+class _Handle:
+    """What DuckDB reads from."""
+
+    def __init__(self, reader: SealedReader, file: SealedFile) -> None:
+        self._reader = reader
+        self._file = file
+
+    def seek(self, offset: int) -> int:
+        return self._reader.seek(offset)
+
+    def tell(self) -> int:
+        return self._reader.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        content: bytes = self._file.remembered(lambda: self._reader.read(size))
+        return content
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class _OneFile(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A file system with one file."""
+
+    protocol = _PROTOCOL
+    cachable = False  # codespell:ignore cachable
+
+    def __init__(self, file: SealedFile) -> None:
+        super().__init__()
+        self._file = file
+
+    def open(self, path: str, mode: str = "rb", **_: Any) -> _Handle:
+        """Open the one file."""
+        if mode != "rb" or not self.exists(path):
+            raise PermissionError
+        return self._file.handle()
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """Return the size of the one file."""
+        return {"name": path, "size": self._file.size, "type": "file"}
+
+    def exists(self, path: str, **_: Any) -> bool:
+        """Return whether this is the one file."""
+        return path == self._file.absolute()
+
+    def isfile(self, path: str) -> bool:
+        """Return whether this is the one file."""
+        return self.exists(path)
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        """Return the one file."""
+        return [path] if self.exists(path) else []
+
+    def modified(self, path: str) -> dt.datetime:  # noqa: ARG002  # there is one file
+        """Return the same time always."""
+        return _WRITTEN
+
+
+def connect_to_sealed(file: SealedFile, *, memory_limit: str) -> duckdb.DuckDBPyConnection:
+    """Return a database in memory that can read one sealed file and no other, and that spills nothing."""
+    connection = connect()
+    connection.execute("SET temp_directory = ''")
+    connection.execute("SET memory_limit = ?", [memory_limit])
+    connection.register_filesystem(_OneFile(file))
+    connection.execute("SET allowed_paths = ?", [[file.absolute()]])
+    connection.execute("SET enable_external_access = false")
+    # Locked last: no query can open anything after this.
+    return connection.execute("SET lock_configuration = true")
+
 
 _DATA = "cloister_data"
 _FORMAT = "cloister.sealed-table/1"
@@ -47,7 +192,7 @@ _UNLIMITED = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     """What a table is like: the names and types of its columns, and which types were decided by its cells."""
 
     columns: Mapping[str, StorageType]
@@ -62,7 +207,7 @@ def ingest(
     schema: Any = None,  # a Schema or None
     missing: Sequence[str] = (),
     encoding: str = "utf-8",
-    limits: Limits | None = None,
+    limits: UploadLimits | None = None,
 ) -> Blob:
     """Read a sealed upload by the rules of `cloister.open_table`, and keep its rows as sealed Parquet.
 
@@ -80,7 +225,7 @@ def ingest(
         DataError: if it is not of that format, damaged, or beyond the limits; no cell is quoted.
         DecryptionError: if the upload is not as it was sealed.
     """
-    limits = limits or Limits()
+    limits = limits or UploadLimits()
     if format == "parquet":
         return _ingest_parquet(store, upload, tuple(missing), limits)
     if format != "csv":
@@ -102,7 +247,7 @@ def open_sealed_table(
     schema: Any = None,
     *,
     sniffed: Iterable[str] | None = None,
-    limits: Limits | None = None,
+    limits: UploadLimits | None = None,
 ) -> Table:
     """Open a table that `ingest` kept; its rows are decrypted when they are asked for, and in memory only.
 
@@ -119,13 +264,13 @@ def open_sealed_table(
     """
     layout = layout_of(store, blob)
     file = SealedFile(lambda: store.open(blob), name="table.parquet")
-    connection = connect_to_sealed(file, memory_limit=(limits or Limits()).memory)
+    connection = connect_to_sealed(file, memory_limit=(limits or UploadLimits()).memory)
     unknown = layout.sniffed if sniffed is None else layout.sniffed & frozenset(sniffed)
     engine = _engine_over_parquet(connection, file, names=tuple(layout.columns), sniffed=unknown)
     return Table(engine, schema=schema)
 
 
-def layout_of(store: BlobStore, blob: Blob) -> Layout:
+def layout_of(store: BlobStore, blob: Blob) -> TableLayout:
     """Return the columns of a table that `ingest` kept.
 
     Raises:
@@ -139,7 +284,7 @@ def layout_of(store: BlobStore, blob: Blob) -> Layout:
             raise DecryptionError from None
     kinds = {arrow: storage for storage, arrow in ARROW_TYPES.items()}
     columns = {name: kinds[field.type] for name, field in zip(known["names"], fields, strict=True)}
-    return Layout(columns=columns, sniffed=frozenset(known["sniffed"]))
+    return TableLayout(columns=columns, sniffed=frozenset(known["sniffed"]))
 
 
 def empty_table(columns: Mapping[str, StorageType], schema: Any = None, *, sniffed: Iterable[str] = ()) -> Table:
@@ -152,19 +297,19 @@ def empty_table(columns: Mapping[str, StorageType], schema: Any = None, *, sniff
 
 
 def _ingest_csv(
-    store: BlobStore, text: Blob, storage: Mapping[str, StorageType], missing: tuple[str, ...], limits: Limits
+    store: BlobStore, text: Blob, storage: Mapping[str, StorageType], missing: tuple[str, ...], limits: UploadLimits
 ) -> Blob:
     check_size(0, text.size, limits)
     file = SealedFile(lambda: store.open(text), name="upload.csv")
     names, _ = read_header(file, "utf-8")
     check_columns(names, limits)
     connection = connect_to_sealed(file, memory_limit=limits.memory)
-    with file.blamed():
+    with file.blame_file():
         engine = engine_over_input(file, connection, missing=missing, storage=storage)
     return _keep(store, engine, limits)
 
 
-def _ingest_parquet(store: BlobStore, upload: Blob, missing: tuple[str, ...], limits: Limits) -> Blob:
+def _ingest_parquet(store: BlobStore, upload: Blob, missing: tuple[str, ...], limits: UploadLimits) -> Blob:
     with store.open(upload) as reader:
         names = check_parquet(reader, limits)
     file = SealedFile(lambda: store.open(upload), name="upload.parquet")
@@ -174,7 +319,7 @@ def _ingest_parquet(store: BlobStore, upload: Blob, missing: tuple[str, ...], li
     return _keep(store, engine, limits)
 
 
-def _as_plain_text(store: BlobStore, upload: Blob, encoding: str, limits: Limits) -> Blob:
+def _as_plain_text(store: BlobStore, upload: Blob, encoding: str, limits: UploadLimits) -> Blob:
     """Return a sealed copy of a text that is unpacked and UTF-8."""
     file = SealedFile(lambda: store.open(upload), name="upload.csv")
     with file.open("rb") as stream, store.writer(limit_bytes=_UNLIMITED) as writer:
@@ -200,7 +345,7 @@ def _engine_over_parquet(
         raise file.failure(error) from None
 
 
-def _check_texts(engine: DuckDBEngine, limits: Limits) -> None:
+def _check_texts(engine: DuckDBEngine, limits: UploadLimits) -> None:
     """Refuse texts that a few packed bytes unfold to, before any of them is copied."""
     texts = [position for position, storage in enumerate(engine.types) if storage is StorageType.TEXT]
     if not texts:
@@ -219,7 +364,7 @@ def _check_texts(engine: DuckDBEngine, limits: Limits) -> None:
         )
 
 
-def _keep(store: BlobStore, engine: DuckDBEngine, limits: Limits) -> Blob:
+def _keep(store: BlobStore, engine: DuckDBEngine, limits: UploadLimits) -> Blob:
     """Seal the rows of an engine as Parquet whose columns are known by position; their names are beside them."""
     query, fields = select_all(engine)
     facts = {"schema": _FORMAT, "names": list(engine.names), "sniffed": sorted(engine.sniffed)}
@@ -228,8 +373,9 @@ def _keep(store: BlobStore, engine: DuckDBEngine, limits: Limits) -> Blob:
             writer, fields.with_metadata({_KEY: json.dumps(facts).encode()}), compression="zstd"
         )
         try:
-            for batch in limited(engine.stream(query, fields), limits):
+            for batch in limit_batches(engine.stream(query, fields), limits):
                 output.write_batch(batch)
+        # The writer is closed first, so that the footer which Parquet insists on writing goes nowhere.
         except BaseException:
             writer.close()
             with contextlib.suppress(ValueError):

@@ -9,13 +9,14 @@ from fastapi.responses import Response
 
 from cloister.errors import NotFoundError
 from cloister.hub.domain import actions
-from cloister.hub.domain.actions import Relation
-from cloister.hub.domain.algorithms import State, Step, after as state_after
-from cloister.hub.domain.roles import Role
+from cloister.hub.domain.actions import ObjectRelation
+from cloister.hub.domain.algorithms import VersionState, VersionStep, next_state as state_after
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.services import algorithms, datasets, offering
-from cloister.hub.services.offered import algorithms as services
-from cloister.hub.services.offered.foreign import RunAlgorithm
+from cloister.hub.services.outside_algorithms import RunAlgorithm
+from cloister.hub.services.registry import service_registry as services
+from cloister.hub.use_cases import algorithms, datasets
+from cloister.hub.use_cases.jobs import decide
 from cloister.hub.web import shell
 
 router = GuardedRouter()
@@ -37,7 +38,7 @@ def all_algorithms(
         title="Algorithms",
         items=items,
         following=following,
-        may_register=Role.ALGORITHM_PROVIDER in access.person.roles,
+        may_register=AccountRole.ALGORITHM_PROVIDER in access.person.roles,
     )
 
 
@@ -77,7 +78,7 @@ def one_version(
         "algorithm_version.html",
         title=found["full_name"],
         found=found,
-        steps=_possible(State(found["state"])) if found["is_provider"] else [],
+        steps=_possible(VersionState(found["state"])) if found["is_provider"] else [],
     )
 
 
@@ -151,7 +152,7 @@ def running(
         title=manifest["title"],
         dataset=described,
         service=services.get(RunAlgorithm.name),
-        offer=offering.offer(services.get(RunAlgorithm.name), access.person, access.object),
+        offer=decide.offer(services.get(RunAlgorithm.name), access.person, access.object),
         is_free=False,
         fields=[],
         full_name=full_name,
@@ -159,18 +160,18 @@ def running(
         number=version,
         manifest=manifest,
         inputs=[_input(item, facts, described["columns"]) for item, facts in manifest["inputs"].items()],
-        is_owner=Relation.OWNER in access.object.relations(access.person),
+        is_owner=ObjectRelation.OWNER in access.object.relations(access.person),
     )
 
 
-def _possible(state: State) -> list[tuple[str, str, bool]]:
+def _possible(state: VersionState) -> list[tuple[str, str, bool]]:
     """Return the steps that a provider can take now: their names, what the button says, and whether it is final."""
     words = {
-        Step.SEND_BACK: "Back to the drafts",
-        Step.PUBLISH: "Publish",
-        Step.DEPRECATE: "Deprecate",
-        Step.RESTORE: "Publish again",
-        Step.REVOKE: "Revoke for good",
+        VersionStep.SEND_BACK: "Back to the drafts",
+        VersionStep.PUBLISH: "Publish",
+        VersionStep.DEPRECATE: "Deprecate",
+        VersionStep.RESTORE: "Publish again",
+        VersionStep.REVOKE: "Revoke for good",
     }
     found = []
     for step in algorithms.OFFERED_STEPS:
@@ -178,7 +179,7 @@ def _possible(state: State) -> list[tuple[str, str, bool]]:
             state_after(state, step)
         except ValueError:
             continue
-        found.append((str(step), words[step], step is Step.REVOKE))
+        found.append((str(step), words[step], step is VersionStep.REVOKE))
     return found
 
 

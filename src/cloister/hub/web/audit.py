@@ -9,8 +9,8 @@ from fastapi.responses import Response
 
 from cloister.hub.domain import actions
 from cloister.hub.gateway import CurrentHub, GuardedRouter
-from cloister.hub.services import audit_reading, auditing, profiling
-from cloister.hub.services.audit_reading import Filter
+from cloister.hub.use_cases import activity_profiles, audit_log
+from cloister.hub.use_cases.audit_log import AuditFilter
 from cloister.hub.web import shell
 
 router = GuardedRouter()
@@ -31,11 +31,13 @@ def audit(
     dataset: Word = "",
 ) -> Response:
     """Read the audit log."""
-    auditing.write_counts(hub.store)
+    audit_log.write_counts(hub.store)
     asked = {"actor": actor, "action": action, "outcome": outcome, "dataset": dataset}
-    wanted = Filter(actor=actor or None, action=action or None, outcome=outcome or None, dataset_id=dataset or None)
+    wanted = AuditFilter(
+        actor=actor or None, action=action or None, outcome=outcome or None, dataset_id=dataset or None
+    )
     with hub.store.reading() as session:
-        head = auditing.head_of(session)
+        head = audit_log.head_of(session)
     known = [item.name for item in actions.all_actions()]
     return _show(request, hub, wanted, after, title="Audit log", asked=asked, head=head, actions=known, dataset_id=None)
 
@@ -43,7 +45,7 @@ def audit(
 @shell.page(router, "/datasets/{dataset_id}/audit", actions.READ_OWN_AUDIT, twin="/datasets/{dataset_id}/audit")
 def own_audit(request: Request, hub: CurrentHub, dataset_id: str, after: Before = None) -> Response:
     """Read what happened around one's own dataset."""
-    wanted = Filter(dataset_id=dataset_id)
+    wanted = AuditFilter(dataset_id=dataset_id)
     return _show(
         request,
         hub,
@@ -61,7 +63,7 @@ def own_audit(request: Request, hub: CurrentHub, dataset_id: str, after: Before 
 def profiles(request: Request, hub: CurrentHub) -> Response:
     """See which days of people are far from what is usual for them."""
     with hub.store.reading() as session:
-        found = profiling.profiles(session)
+        found = activity_profiles.profiles(session)
     return shell.render(request, "profiles.html", title="Unusual days", found=found, dataset_id=None)
 
 
@@ -69,11 +71,11 @@ def profiles(request: Request, hub: CurrentHub) -> Response:
 def own_profiles(request: Request, hub: CurrentHub, dataset_id: str) -> Response:
     """See which days of people who use one's own dataset are far from what is usual."""
     with hub.store.reading() as session:
-        found = profiling.profiles(session, dataset_id=dataset_id)
+        found = activity_profiles.profiles(session, dataset_id=dataset_id)
     return shell.render(request, "profiles.html", title="Unusual days", found=found, dataset_id=dataset_id)
 
 
-def _show(request: Request, hub: CurrentHub, wanted: Filter, after: int | None, **values: Any) -> Response:
+def _show(request: Request, hub: CurrentHub, wanted: AuditFilter, after: int | None, **values: Any) -> Response:
     with hub.store.reading() as session:
-        entries, following = audit_reading.read_entries(session, wanted, before=after)
+        entries, following = audit_log.read_entries(session, wanted, before=after)
     return shell.render(request, "audit.html", entries=entries, following=following, **values)

@@ -9,9 +9,9 @@ from fastapi.responses import Response
 
 from cloister.hub.domain import actions
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.services import datasets, offering
-from cloister.hub.services.running import synthetics
-from cloister.hub.web import charts, schema_rows, shell
+from cloister.hub.use_cases import datasets
+from cloister.hub.use_cases.jobs import decide, synthetic_tables
+from cloister.hub.web import display, forms, shell
 
 router = GuardedRouter()
 
@@ -42,9 +42,9 @@ def own(request: Request, hub: CurrentHub, access: CurrentAccess) -> Response:
 def dataset(request: Request, hub: CurrentHub, access: CurrentAccess, dataset_id: str) -> Response:
     """See a dataset, and what one may do with it."""
     with hub.store.reading() as session:
-        described = offering.describe_offers(session, access.person, access.object)
+        described = decide.describe_offers(session, access.person, access.object)
         account = _account(hub, session, described, dataset_id)
-        released = synthetics.list_synthetics(session, access.person, dataset_id)
+        released = synthetic_tables.list_synthetics(session, access.person, dataset_id)
     return shell.render(
         request,
         "dataset.html",
@@ -52,7 +52,7 @@ def dataset(request: Request, hub: CurrentHub, access: CurrentAccess, dataset_id
         dataset=described,
         account=account,
         synthetics=released,
-        chart="" if account is None else charts.burn_down(account),
+        chart="" if account is None else display.burn_down(account),
         upload_limit=hub.settings.upload_limit,
     )
 
@@ -62,15 +62,15 @@ def schema(request: Request, hub: CurrentHub, access: CurrentAccess, dataset_id:
     """Correct and confirm what the columns are."""
     with hub.store.reading() as session:
         described = datasets.describe(session, access.person, access.object, None)
-        found = datasets.read_schema(hub.blobs, datasets.newest(session, dataset_id))
+        found = datasets.read_schema(hub.blobs, datasets.get_newest_version(session, dataset_id))
     return shell.render(
         request,
         "schema.html",
         title=f"Columns of {described['title']}",
         dataset=described,
         found=found,
-        rows=schema_rows.rows_of(found),
-        words=schema_rows,
+        rows=forms.rows_of(found),
+        words=forms,
     )
 
 

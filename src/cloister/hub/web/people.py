@@ -6,9 +6,9 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from cloister.hub.domain import actions
-from cloister.hub.domain.roles import Role
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.services.accounts import enrolling, people, people_lists
+from cloister.hub.use_cases.accounts import administration, enrolment
 from cloister.hub.web import shell
 
 router = GuardedRouter()
@@ -18,8 +18,8 @@ router = GuardedRouter()
 def list_people(request: Request, hub: CurrentHub, after: str = "") -> Response:
     """See all accounts and institutions, and make new ones."""
     with hub.store.reading() as session:
-        accounts, following = people_lists.list_accounts(session, after=after)
-        organisations = people_lists.list_organisations(session)
+        accounts, following = administration.list_accounts(session, after=after)
+        organisations = administration.list_organisations(session)
     return shell.render(
         request,
         "people.html",
@@ -27,7 +27,7 @@ def list_people(request: Request, hub: CurrentHub, after: str = "") -> Response:
         accounts=accounts,
         following=following,
         organisations=organisations,
-        roles=list(Role),
+        roles=list(AccountRole),
     )
 
 
@@ -35,8 +35,8 @@ def list_people(request: Request, hub: CurrentHub, after: str = "") -> Response:
 def confirmations(request: Request, hub: CurrentHub, access: CurrentAccess) -> Response:
     """See who waits to join the data owners of one's institution, and whose sign-in waits to be reset."""
     with hub.store.reading() as session:
-        waiting = people_lists.list_proposed(session, access.person)
-        resets = enrolling.list_resets(session, access.person)
+        waiting = administration.list_proposed(session, access.person)
+        resets = enrolment.list_resets(session, access.person)
     return shell.render(request, "confirmations.html", title="What waits for you", waiting=waiting, resets=resets)
 
 
@@ -44,15 +44,15 @@ def confirmations(request: Request, hub: CurrentHub, access: CurrentAccess) -> R
 def person(request: Request, hub: CurrentHub, account_id: str) -> Response:
     """See and change one account."""
     with hub.store.reading() as session:
-        user = people.get_account(session, account_id)
-        found, takes_two = people_lists.describe(user), enrolling.needs_second_person(session, user)
-        organisations = people_lists.list_organisations(session)
+        user = administration.get_account(session, account_id)
+        found, takes_two = administration.describe(user), enrolment.needs_second_person(session, user)
+        organisations = administration.list_organisations(session)
     return shell.render(
         request,
         "person.html",
         title=found["name"],
         account=found,
         organisations=organisations,
-        roles=list(Role),
+        roles=list(AccountRole),
         needs_second_person=takes_two,
     )

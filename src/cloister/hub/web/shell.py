@@ -18,11 +18,11 @@ from jinja2 import StrictUndefined
 
 from cloister import _version, errors
 from cloister.hub.domain.actions import Action
-from cloister.hub.domain.local_paths import local_path
-from cloister.hub.domain.roles import Subject
+from cloister.hub.domain.roles import AccessSubject
+from cloister.hub.domain.untrusted_input import local_path
 from cloister.hub.gateway import GuardedRouter, identity
 from cloister.hub.hub import Hub
-from cloister.hub.web import wording
+from cloister.hub.web import display
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -46,7 +46,7 @@ _templates = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.filters.update(wording.FILTERS)
+_templates.filters.update(display.FILTERS)
 
 
 def page(router: GuardedRouter, path: str, action: Action, *, twin: str) -> Callable[[Any], Any]:
@@ -85,12 +85,12 @@ def install(app: FastAPI) -> None:
         return response
 
 
-def _reader(request: Request) -> Subject | None:
+def _reader(request: Request) -> AccessSubject | None:
     """Return who reads an error page, where the request was refused before it was known what it may do."""
     hub: Hub = request.app.state.hub
     try:
         with hub.store.reading() as session:
-            found = identity.of_request(session, request)
+            found = identity.identify(session, request)
     except Exception:  # noqa: BLE001  # an error page never fails, whatever broke
         return None
     return None if found is None else found.subject

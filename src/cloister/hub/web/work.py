@@ -1,4 +1,7 @@
-"""Pages about work: asking, the list of work, and one piece of it with its result."""
+"""Pages about jobs: asking for one, the list, one job with its result, and synthetic tables.
+
+A synthetic table that was released has a page with its card, its files, and more rows.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ from cloister.hub.domain import actions
 from cloister.hub.domain.operations import UNPAID
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.hub import Hub
-from cloister.hub.services import datasets, offering, running
-from cloister.hub.services.authorizing import Access, authorize
-from cloister.hub.services.offered import algorithms
-from cloister.hub.web import forms, parts, shell
+from cloister.hub.services.registry import service_registry
+from cloister.hub.use_cases import datasets, jobs as use_cases_jobs
+from cloister.hub.use_cases.authorization import Access, authorize
+from cloister.hub.use_cases.jobs import decide, synthetic_tables
+from cloister.hub.web import forms, forms as web_forms, shell
 
 router = GuardedRouter()
 
@@ -34,9 +38,9 @@ def service(
     again: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Response:
     """Fill in what a service takes, see what it would cost, and run it; perhaps as it was asked before."""
-    if name not in algorithms:
+    if name not in service_registry:
         raise NotFoundError("There is no such service.", fix="go back to the dataset's page.")
-    algorithm = algorithms.get(name)
+    algorithm = service_registry.get(name)
     with hub.store.reading() as session:
         described = datasets.describe(session, access.person, access.object, None)
     return shell.render(
@@ -45,8 +49,8 @@ def service(
         title=algorithm.title,
         dataset=described,
         service=algorithm,
-        offer=offering.offer(algorithm, access.person, access.object),
-        parts=parts.parts_of(described["columns"]),
+        offer=decide.offer(algorithm, access.person, access.object),
+        parts=web_forms.parts_of(described["columns"]),
         before={} if again is None else _before(hub, access, again, dataset_id),
         is_free=algorithm.operation in UNPAID or described["mode"] != "dp",
         fields=forms.fields_of(algorithm.parameters),
@@ -61,7 +65,7 @@ def jobs(
     after: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Response:
     """See one's own work, and work on one's own data."""
-    items, following = running.list_jobs(hub, access, after=after)
+    items, following = use_cases_jobs.list_jobs(hub, access, after=after)
     return shell.render(request, "jobs.html", title="Work", items=items, following=following)
 
 
@@ -72,7 +76,7 @@ def _before(hub: Hub, access: Access, job_id: str, dataset_id: str) -> dict[str,
             seen = authorize(session, actions.SEE_JOB, subject=access.person, target_id=job_id)
     except CloisterError:
         return {}
-    described = running.see_job(hub, seen, job_id)
+    described = use_cases_jobs.see_job(hub, seen, job_id)
     is_same = (described["dataset"] or {}).get("id") == dataset_id
     return dict(described["parameters"]) if is_same else {}
 
@@ -80,12 +84,12 @@ def _before(hub: Hub, access: Access, job_id: str, dataset_id: str) -> dict[str,
 @shell.page(router, "/jobs/{job_id}", actions.SEE_JOB, twin="/jobs/{job_id}")
 def job(request: Request, hub: CurrentHub, access: CurrentAccess, job_id: str) -> Response:
     """See how far a piece of work is, and what it gave."""
-    described = running.see_job(hub, access, job_id)
+    described = use_cases_jobs.see_job(hub, access, job_id)
     result: dict[str, Any] | None = None
     refusal: CloisterError | None = None
     if described["may_read_result"]:
         try:
-            result = running.read_result(hub, access, job_id).to_dict()
+            result = use_cases_jobs.read_result(hub, access, job_id).to_dict()
         except ForbiddenError as error:
             refusal = error
     return shell.render(
@@ -97,3 +101,19 @@ def job(request: Request, hub: CurrentHub, access: CurrentAccess, job_id: str) -
         refusal=refusal,
         table=forms.table_of(result),
     )
+
+
+synthetics_router = GuardedRouter()
+
+
+@shell.page(synthetics_router, "/synthetics/{synthetic_id}", actions.READ_SYNTHETIC, twin="/synthetics/{synthetic_id}")
+def synthetic(
+    request: Request,
+    hub: CurrentHub,
+    access: CurrentAccess,
+    synthetic_id: str,  # noqa: ARG001  # the guard reads it
+    purpose: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """See what a synthetic table is, download it, and draw more rows."""
+    card = synthetic_tables.see_card(hub, access, purpose=purpose)
+    return shell.render(request, "synthetic.html", title="A synthetic table", card=card, purpose=purpose)

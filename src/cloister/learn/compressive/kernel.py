@@ -1,6 +1,6 @@
 """Projections of a kernel's feature space: kernel principal and kernel discriminant components.
 
-Neither is differentially private; see `base`. A kernel is computed against landmarks. Without landmarks of your own,
+Neither is differentially private; see `_base`. A kernel is computed against landmarks. Without landmarks of your own,
 the fitted rows are the landmarks: that is the textbook method (Schölkopf, Smola and Müller 1998), and then the model
 holds the rows themselves and must never be published. With public rows as landmarks it holds those (Williams and Seeger
 2001). The features are the kernel against the landmarks, turned and scaled so that their inner products are the kernel
@@ -18,11 +18,11 @@ from scipy import linalg
 
 from cloister.core import validation
 from cloister.core.guarantees import NoGuarantee
+from cloister.core.whole_rows import Floats
 from cloister.errors import ParameterError
-from cloister.learn.compressive.base import EMPIRICAL, RatioProjection, listed, projections
-from cloister.learn.compressive.ratios import Ratio, discriminant_ratio, principal_ratio
-from cloister.learn.compressive.reading import as_numbers
-from cloister.learn.rows import Floats
+from cloister.learn.compressive._base import EMPIRICAL, RatioProjection, list_attributes, projections
+from cloister.learn.compressive._labeled_rows import as_numbers
+from cloister.learn.compressive._scatter_ratios import ScatterRatio, discriminant_ratio, principal_ratio
 
 __all__ = ["KernelDiscriminantComponents", "KernelPrincipalComponents"]
 
@@ -49,7 +49,7 @@ class KernelProjection(RatioProjection):
         map_: from the kernel against the landmarks to features.
     """
 
-    learned: ClassVar[tuple[str, ...]] = listed(("landmarks_", "map_"))
+    learned: ClassVar[tuple[str, ...]] = list_attributes(("landmarks_", "map_"))
 
     kernel: str = "rbf"
     gamma: Any = None
@@ -105,7 +105,7 @@ class KernelPrincipalComponents(KernelProjection):
 
     n_components: int | None = 2
 
-    def _ratio(self, rows: Floats, labels: Labels) -> Ratio:  # noqa: ARG002  # it needs no labels
+    def _ratio(self, rows: Floats, labels: Labels) -> ScatterRatio:  # noqa: ARG002  # it needs no labels
         return principal_ratio(rows)
 
     def _most(self, labels: Labels) -> int:  # noqa: ARG002  # it needs no labels
@@ -133,7 +133,7 @@ class KernelDiscriminantComponents(KernelProjection):
     rho: Any = None
     rho_prime: Any = None
 
-    def _ratio(self, rows: Floats, labels: Labels) -> Ratio:
+    def _ratio(self, rows: Floats, labels: Labels) -> ScatterRatio:
         return discriminant_ratio(rows, labels["utility"][0], rho=self.rho, rho_prime=self.rho_prime)
 
     def _most(self, labels: Labels) -> int:

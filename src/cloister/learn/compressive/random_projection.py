@@ -1,6 +1,6 @@
 """Random projection: a matrix that does not depend on the rows, so that it tells nothing about them by itself.
 
-Not differentially private; see `base`. Each entry is normal with variance 1/k, so that distances are kept on average
+Not differentially private; see `_base`. Each entry is normal with variance 1/k, so that distances are kept on average
 (Johnson and Lindenstrauss 1984; for hiding rows Liu, Kargupta and Ryan 2006). It hides little: whoever has the matrix
 has the least-norm estimate of every row, and whoever knows as many rows with their z as there are features computes
 the matrix (`known_pairs_attack`).
@@ -17,10 +17,10 @@ from scipy import special
 
 from cloister.core.guarantees import NoGuarantee
 from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
+from cloister.core.whole_rows import Floats
 from cloister.errors import ParameterError
-from cloister.learn.compressive.base import LinearProjection, projections
-from cloister.learn.compressive.reading import as_numbers
-from cloister.learn.rows import Floats
+from cloister.learn.compressive._base import LinearProjection, projections
+from cloister.learn.compressive._labeled_rows import as_numbers
 
 __all__ = ["RandomProjection", "known_pairs_attack"]
 
@@ -104,6 +104,7 @@ def known_pairs_attack(known: Any, published: Any, targets: Any) -> Floats:
             "The known rows and what was published of them do not belong together.",
             fix="give two or more known rows, and one row of z for each of them, in the same order.",
         )
+    # The attacker does not know where rows are measured from, and takes differences from means.
     middle, shift = rows.mean(axis=0), seen.mean(axis=0)
     matrix = np.linalg.lstsq(rows - middle, seen - shift, rcond=None)[0]
     return np.asarray(middle + (wanted - shift) @ np.linalg.pinv(matrix))

@@ -20,10 +20,10 @@ import numpy as np
 
 from cloister.core import validation
 from cloister.core.random import random_source
+from cloister.core.whole_rows import Floats
 from cloister.errors import ParameterError, ParameterTypeError, PrivacyParameterWarning, UnsafeMechanismError
-from cloister.learn.compressive.base import LinearProjection
-from cloister.learn.compressive.reading import as_numbers
-from cloister.learn.rows import Floats
+from cloister.learn.compressive._base import LinearProjection
+from cloister.learn.compressive._labeled_rows import as_numbers
 
 __all__ = ["ProjectionRegistry", "reconstruct_from_releases"]
 
@@ -173,6 +173,7 @@ def reconstruct_from_releases(models: Sequence[Any], released: Sequence[Any]) ->
         )
     matrix = np.hstack([model.matrix_ for model in models])
     middle = np.mean([model.mean_ for model in models], axis=0)
+    # Each projection has a mean of its own; the equations are brought to a common one before they are stacked.
     shifts = [part + (model.mean_ - middle) @ model.matrix_ for model, part in zip(models, parts, strict=True)]
     return np.asarray(middle + np.linalg.lstsq(matrix.T, np.hstack(shifts).T, rcond=None)[0].T)
 
@@ -187,6 +188,7 @@ def _adds(earlier: _Release, release: _Release) -> bool:
 
 
 def _directions(matrices: list[Floats]) -> int:
+    # Columns of length 1, so that the rank does not depend on units.
     return int(np.linalg.matrix_rank(np.hstack([matrix / np.linalg.norm(matrix, axis=0) for matrix in matrices])))
 
 

@@ -20,14 +20,12 @@ from cloister.core import validation
 from cloister.core.guarantees import NoGuarantee
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.result import Result
+from cloister.core.whole_rows import Floats
 from cloister.errors import ParameterError, PrivacyParameterWarning, UnsatisfiableError
-from cloister.learn.compressive.audit import compressive_audit
-from cloister.learn.compressive.audit_result import MEASURED, CompressiveAudit, verdict_of
-from cloister.learn.compressive.base import EMPIRICAL
-from cloister.learn.compressive.reading import as_numbers, read_codes
-from cloister.learn.compressive.reconstruction import RECONSTRUCTIONS
-from cloister.learn.compressive.splitting import stratified_folds
-from cloister.learn.rows import Floats
+from cloister.learn.compressive._attackers import RECONSTRUCTIONS
+from cloister.learn.compressive._base import EMPIRICAL
+from cloister.learn.compressive._labeled_rows import as_numbers, read_codes, stratified_folds
+from cloister.learn.compressive.projection_audit import MEASURED, CompressiveAudit, compressive_audit, verdict_of
 
 if TYPE_CHECKING:
     from cloister.plotting import Figure
@@ -213,9 +211,9 @@ class _Data:
 def _point(
     model: Any, settings: dict[str, Any], data: _Data, inner: list[tuple[Codes, Codes]], outer: tuple[Codes, Codes]
 ) -> SweepPoint:
-    found = [_audited(model, settings, data, *split) for split in inner]
+    found = [_audit_setting(model, settings, data, *split) for split in inner]
     utilities, minima = (np.array(column) for column in zip(*map(_figures, found), strict=True))
-    held_out = _figures(_audited(model, settings, data, *outer))
+    held_out = _figures(_audit_setting(model, settings, data, *outer))
     return SweepPoint(
         settings=settings,
         utility=float(utilities.mean()),
@@ -227,7 +225,7 @@ def _point(
     )
 
 
-def _audited(model: Any, settings: dict[str, Any], data: _Data, train: Codes, test: Codes) -> CompressiveAudit:
+def _audit_setting(model: Any, settings: dict[str, Any], data: _Data, train: Codes, test: Codes) -> CompressiveAudit:
     from sklearn.base import clone
 
     labels = {} if data.hidden is None else {"privacy": data.hidden[train]}

@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from cloister.core import validation
 from cloister.core.random import RandomSource, RandomState, random_source
+from cloister.core.whole_rows import Floats
 from cloister.errors import ParameterError, PrivacyParameterWarning
-from cloister.learn.compressive.reading import as_numbers, read_codes
-from cloister.learn.compressive.splitting import stratified_folds
-from cloister.learn.compressive.standard import CommonScale
-from cloister.learn.rows import Floats
+from cloister.learn.compressive._labeled_rows import CommonScale, as_numbers, read_codes, stratified_folds
 
 __all__ = ["UtilityScores", "svm", "svm_grid", "utility_scores"]
 

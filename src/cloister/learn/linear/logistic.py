@@ -1,7 +1,7 @@
 """Logistic regression under differential privacy, with noise in one of three places.
 
-*gradient* puts it on second moments and gradients (`gradient`), *objective* in the loss and *output* on the result
-(`perturbation`); the modules give their privacy arguments. "auto" is *objective* where there is no delta; with one it
+*gradient* puts it on second moments and gradients (`_gradient`), *objective* in the loss and *output* on the result
+(`_perturbation`); the modules give their privacy arguments. "auto" is *objective* where there is no delta; with one it
 is *gradient*, or *objective* for at most 12 columns where the noise is small: gradients can tell apart directions that
 drown in noise from those that do not, which pays with many columns. With more than two classes, *gradient* learns a
 softmax, and the others learn each class against the rest, for an equal part of the budget.
@@ -18,22 +18,17 @@ from scipy.special import expit, softmax
 
 from cloister.core.random import RandomSource
 from cloister.core.validation import check_choice, check_count, check_non_negative, check_positive
+from cloister.core.whole_rows import Floats
 from cloister.errors import ParameterError
-from cloister.learn.base import Plan, PrivateClassifier, estimators
-from cloister.learn.linear.design import UNIT, Design
-from cloister.learn.linear.gradient import GradientPlan, learn_by_gradients, plan_gradients, signal
-from cloister.learn.linear.perturbation import (
-    Perturbation,
-    learn_perturbed,
-    plan_objective,
-    plan_output,
-    row_length,
-)
-from cloister.learn.linear.solver import STRONGEST, WEAKEST
-from cloister.learn.outlook import Outlook
-from cloister.learn.reading import Facts
-from cloister.learn.rows import Floats, Rows
-from cloister.mechanisms.allowance import Allowance
+from cloister.learn._outlook import FitOutlook
+from cloister.learn._public_facts import PublicFacts
+from cloister.learn._rows import WeightedRows
+from cloister.learn.base import PrivateClassifier, TrainingPlan, estimators
+from cloister.learn.linear._design import UNIT, LinearDesign
+from cloister.learn.linear._gradient import GradientPlan, learn_by_gradients, plan_gradients, signal
+from cloister.learn.linear._perturbation import Perturbation, learn_perturbed, plan_objective, plan_output, row_length
+from cloister.learn.linear._solver import STRONGEST, WEAKEST
+from cloister.mechanisms.allowance import NoiseAllowance
 from cloister.mechanisms.vector_laplace import MOST_DIMENSIONS
 
 __all__ = ["PrivateLogisticRegression"]
@@ -92,29 +87,29 @@ class PrivateLogisticRegression(PrivateClassifier):
     max_iter: int | None = None
     expected_rows: int | None = None
 
-    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
         design, method = self._design(facts, allowance)
         classes = len(facts.target.classes or ())
         if method == "gradient":
             gradients = self._gradients(design, allowance, classes)
             outlook = _outlook(1 / signal(design, allowance, 1))
-            return Plan(steps=gradients.steps, settings=(design, gradients), outlook=outlook)
+            return TrainingPlan(steps=gradients.steps, settings=(design, gradients), outlook=outlook)
         parts = 1 if classes == 2 else classes
         one = self._perturbation(design, allowance, parts, method)
         outlook = _outlook(one.length * row_length(design) / UNIT)
-        return Plan(steps=one.steps * parts, settings=(design, one), outlook=outlook)
+        return TrainingPlan(steps=one.steps * parts, settings=(design, one), outlook=outlook)
 
-    def _design(self, facts: Facts, allowance: Allowance) -> tuple[Design, str]:
+    def _design(self, facts: PublicFacts, allowance: NoiseAllowance) -> tuple[LinearDesign, str]:
         """Return how rows are encoded, and the method."""
         given = {"data_norm": self.data_norm, "centered": self.fit_intercept}
-        halved = Design.of(facts.encoding, constant=UNIT // 2, **given)
+        halved = LinearDesign.of(facts.encoding, constant=UNIT // 2, **given)
         method = self._method(halved, allowance)
         if method == "gradient":
             return halved, method
         constant = UNIT if self.fit_intercept else 0
-        return Design.of(facts.encoding, constant=constant, **given), method
+        return LinearDesign.of(facts.encoding, constant=constant, **given), method
 
-    def _method(self, design: Design, allowance: Allowance) -> str:
+    def _method(self, design: LinearDesign, allowance: NoiseAllowance) -> str:
         method = check_choice(self.method, name="method", allowed=_METHODS)
         if method == "gradient" and allowance.is_pure:
             raise ParameterError(
@@ -143,14 +138,14 @@ class PrivateLogisticRegression(PrivateClassifier):
             )
         return strength
 
-    def _gradients(self, design: Design, allowance: Allowance, classes: int) -> GradientPlan:
+    def _gradients(self, design: LinearDesign, allowance: NoiseAllowance, classes: int) -> GradientPlan:
         most = None if self.max_iter is None else check_count(self.max_iter, name="max_iter", at_least=1)
         strength = self._strength()
         # As if rows were divided by their largest norm, which makes weights so much larger.
         penalty = float(_PENALTY if strength is None else strength) * design.squared_norm / UNIT**2
         return plan_gradients(design, allowance, classes=classes, rows=self._rows(), most=most, penalty=penalty)
 
-    def _perturbation(self, design: Design, allowance: Allowance, parts: int, method: str) -> Perturbation:
+    def _perturbation(self, design: LinearDesign, allowance: NoiseAllowance, parts: int, method: str) -> Perturbation:
         if self.max_iter is not None:
             raise ParameterError(
                 f'max_iter is the number of gradients, and method="{method}" takes none.',
@@ -186,7 +181,7 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     # Learning ---------------------------------------------------------------------------------------------------------
 
-    def _learn(self, facts: Facts, rows: Rows, plan: Plan, source: RandomSource) -> None:  # noqa: ARG002
+    def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:  # noqa: ARG002
         design, settings = plan.settings
         if isinstance(settings, GradientPlan):
             self.method_ = "gradient"
@@ -198,7 +193,9 @@ class PrivateLogisticRegression(PrivateClassifier):
             weights = self._one_by_one(design, rows, settings, source)
         self.coef_, self.intercept_ = design.in_units(weights)
 
-    def _one_by_one(self, design: Design, rows: Rows, settings: Perturbation, source: RandomSource) -> Floats:
+    def _one_by_one(
+        self, design: LinearDesign, rows: WeightedRows, settings: Perturbation, source: RandomSource
+    ) -> Floats:
         """Return the weights of the second of two classes, or of each class against the others."""
         places = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
         columns = [learn_perturbed(design, rows, settings, source, place=place, max_iter=_STEPS)[0] for place in places]
@@ -228,6 +225,7 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     def _logits(self, features: Floats) -> Floats:
         lows, highs = self.encoding_.bounds
+        # What lies outside of the bounds is predicted as it would have been learned from.
         return np.asarray(np.clip(features, lows, highs) @ self.coef_.T + self.intercept_)
 
     def _scores(self, features: Floats) -> Floats:
@@ -235,6 +233,6 @@ class PrivateLogisticRegression(PrivateClassifier):
         return np.concatenate([-logits, logits], axis=1) if logits.shape[1] == 1 else logits
 
 
-def _outlook(noise: float) -> Outlook:
+def _outlook(noise: float) -> FitOutlook:
     """Return the outlook for noise that is as long as the gradient of so many rows can be."""
-    return Outlook(rows=_LITTLE * noise, what="a gradient", compared=f"a {_PART} of what all rows can add to it")
+    return FitOutlook(rows=_LITTLE * noise, what="a gradient", compared=f"a {_PART} of what all rows can add to it")

@@ -7,12 +7,12 @@ of the sensitivity is larger). *adassp* is that of Wang (2018), which also relea
 just the ridge that is missing, with the constants of the paper; they are far from tight, and *ridge* is better.
 
 Privacy: claim (epsilon, delta)-DP for one row added or removed. Rows and targets are whole numbers; a row adds the
-products of its entries to X'X, bounded by `Design.squared_moment` in squared L2 and `Design.moment` in L1, and its
-entries times its target, of at most UNIT steps, to X'y: UNIT**2 * squared_norm in squared L2, UNIT * norm in L1. The
-smallest eigenvalue grows by at most the squared norm of the row (Weyl); it is computed in floats, whose error is below
-a 64th of that for tables of up to 10**9 rows and 1000 columns, so 1 + 1/32 times that is the sensitivity.
-The noise of *adassp* is at least sqrt(ln(6/delta)) / (epsilon/3) times each sensitivity, as in the paper, and never
-less than a third of the budget buys when Gaussian releases are accounted together.
+products of its entries to X'X, bounded by `LinearDesign.squared_moment` in squared L2 and `LinearDesign.moment` in L1,
+and its entries times its target, of at most UNIT steps, to X'y: UNIT**2 * squared_norm in squared L2, UNIT * norm in
+L1. The smallest eigenvalue grows by at most the squared norm of the row (Weyl); it is computed in floats, whose error
+is below a 64th of that for tables of up to 10**9 rows and 1000 columns, so 1 + 1/32 times that is the sensitivity. The
+noise of *adassp* is at least sqrt(ln(6/delta)) / (epsilon/3) times each sensitivity, as in the paper, and never less
+than a third of the budget buys when Gaussian releases are accounted together.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ import numpy as np
 from cloister.core import exact
 from cloister.core.random import RandomSource
 from cloister.core.validation import check_choice, check_count, check_non_negative
+from cloister.core.whole_rows import Floats, exact_product, whole_steps
 from cloister.errors import ParameterError
-from cloister.learn.base import Plan, PrivateRegressor, estimators
-from cloister.learn.linear.design import BITS, UNIT, Design
-from cloister.learn.outlook import Outlook
-from cloister.learn.reading import Facts
-from cloister.learn.rows import Floats, Rows, exact_product, whole_steps
-from cloister.mechanisms.allowance import Allowance, Step, StepNoise
+from cloister.learn._outlook import FitOutlook
+from cloister.learn._public_facts import PublicFacts
+from cloister.learn._rows import WeightedRows
+from cloister.learn.base import PrivateRegressor, TrainingPlan, estimators
+from cloister.learn.linear._design import BITS, UNIT, LinearDesign
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
 from cloister.mechanisms.step_noise import GaussianSteps
 
 __all__ = ["PrivateLinearRegression"]
@@ -47,7 +48,7 @@ _FAILURE = 0.05
 class _Releases:
     """The noise of X'X, of X'y, and of the smallest eigenvalue where it is released."""
 
-    design: Design
+    design: LinearDesign
     moments: StepNoise
     products: StepNoise
     eigenvalue: GaussianSteps | None = None
@@ -89,12 +90,12 @@ class PrivateLinearRegression(PrivateRegressor):
     fit_intercept: bool = True
     expected_rows: int | None = None
 
-    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
         method = self._method(allowance)
         if self.expected_rows is not None:
             check_count(self.expected_rows, name="expected_rows", at_least=1)
         check_non_negative(self.regularization, name="regularization")
-        design = Design.of(
+        design = LinearDesign.of(
             facts.encoding,
             constant=UNIT if self.fit_intercept else 0,
             data_norm=self.data_norm,
@@ -104,14 +105,17 @@ class PrivateLinearRegression(PrivateRegressor):
             case "adassp":
                 releases = _adassp(design, allowance)
             case "functional":
+                # Both vectors are one Laplace release, of which the L1 sensitivities add up.
                 both = allowance.laplace(Fraction(1), sensitivity=design.moment + UNIT * design.norm)
                 releases = _Releases(design=design, moments=both, products=both)
-                return Plan(steps=(Step("second moments", both.event),), settings=releases, outlook=_outlook(releases))
+                return TrainingPlan(
+                    steps=(FitStep("second moments", both.event),), settings=releases, outlook=_outlook(releases)
+                )
             case _:
                 releases = _halves(design, allowance)
-        return Plan(steps=_steps(releases), settings=releases, outlook=_outlook(releases))
+        return TrainingPlan(steps=_steps(releases), settings=releases, outlook=_outlook(releases))
 
-    def _method(self, allowance: Allowance) -> str:
+    def _method(self, allowance: NoiseAllowance) -> str:
         method = check_choice(self.method, name="method", allowed=_METHODS)
         if method == "auto":
             return "functional" if allowance.is_pure else "ridge"
@@ -121,7 +125,7 @@ class PrivateLinearRegression(PrivateRegressor):
             )
         return method
 
-    def _learn(self, facts: Facts, rows: Rows, plan: Plan, source: RandomSource) -> None:
+    def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:
         releases: _Releases = plan.settings
         self.method_ = _name(releases)
         design = releases.design
@@ -135,25 +139,25 @@ class PrivateLinearRegression(PrivateRegressor):
         moments = design.symmetric(releases.moments.add(exactly, source))
         noisy = releases.products.add(products, source)[:, 0].astype(np.float64) / UNIT**2
         if releases.eigenvalue is None:
-            weights = self._floored(releases, moments, noisy)
+            weights = self._solve_floored(releases, moments, noisy)
         else:
             smallest = _noisy_eigenvalue(design.symmetric(exactly), releases.eigenvalue, releases.caution, source)
             weights = self._adaptive(releases, moments, noisy, smallest)
         self._set_weights(design, weights, low, high)
 
-    def _range(self, facts: Facts) -> tuple[float, float]:
+    def _range(self, facts: PublicFacts) -> tuple[float, float]:
         """Return the ends of the target, as far from zero as each other where there is no intercept."""
         low, high = facts.target.bounds or (0.0, 0.0)
         far = max(abs(low), abs(high))
         return (low, high) if self.fit_intercept else (-far, far)
 
-    def _set_weights(self, design: Design, weights: Floats, low: float, high: float) -> None:
+    def _set_weights(self, design: LinearDesign, weights: Floats, low: float, high: float) -> None:
         coefficients, intercepts = design.in_units(weights[:, None])
         half = (high - low) / 2
         self.coef_ = coefficients[0] * half
         self.intercept_ = float(intercepts[0] * half) + (low + high) / 2
 
-    def _floored(self, releases: _Releases, moments: Floats, products: Floats) -> Floats:
+    def _solve_floored(self, releases: _Releases, moments: Floats, products: Floats) -> Floats:
         """Return the weights, from second moments of which no direction is below the noise."""
         values, vectors = np.linalg.eigh(moments)
         noise = releases.moments.deviation / UNIT**2
@@ -169,6 +173,7 @@ class PrivateLinearRegression(PrivateRegressor):
         if design.constant:
             ridge[-1] = 0.0
         matrix = moments + np.diag(ridge)
+        # Noise can make the matrix singular, which least squares still solves.
         return np.asarray(np.linalg.lstsq(matrix, products, rcond=None)[0])
 
     def predict(self, X: Any) -> Floats:
@@ -181,7 +186,7 @@ class PrivateLinearRegression(PrivateRegressor):
 # What is released ----------------------------------------------------------------------------------------------------
 
 
-def _halves(design: Design, allowance: Allowance) -> _Releases:
+def _halves(design: LinearDesign, allowance: NoiseAllowance) -> _Releases:
     half = Fraction(1, 2)
     return _Releases(
         design=design,
@@ -190,7 +195,7 @@ def _halves(design: Design, allowance: Allowance) -> _Releases:
     )
 
 
-def _adassp(design: Design, allowance: Allowance) -> _Releases:
+def _adassp(design: LinearDesign, allowance: NoiseAllowance) -> _Releases:
     logarithm = exact.log_bounds(6 / allowance.delta)[1]
     squared = max(logarithm / (allowance.epsilon / 3) ** 2, 3 * allowance.squared_multiplier)
     eigenvalue = design.squared_norm + design.squared_norm // 32 + 1
@@ -203,17 +208,17 @@ def _adassp(design: Design, allowance: Allowance) -> _Releases:
     )
 
 
-def _steps(releases: _Releases) -> tuple[Step, ...]:
+def _steps(releases: _Releases) -> tuple[FitStep, ...]:
     steps = (
-        Step("second moments of the features", releases.moments.event),
-        Step("products with the target", releases.products.event),
+        FitStep("second moments of the features", releases.moments.event),
+        FitStep("products with the target", releases.products.event),
     )
     if releases.eigenvalue is None:
         return steps
-    return (*steps, Step("smallest eigenvalue", releases.eigenvalue.event))
+    return (*steps, FitStep("smallest eigenvalue", releases.eigenvalue.event))
 
 
-def _outlook(releases: _Releases) -> Outlook:
+def _outlook(releases: _Releases) -> FitOutlook:
     """Return how the noise of all second moments, as a matrix, compares with half of what rows of length 1 have.
 
     Values that are spread between their bounds have a third to a half of the largest second moments. Where the noise is
@@ -221,7 +226,7 @@ def _outlook(releases: _Releases) -> Outlook:
     scikit-learn's diabetes that is where the share of explained variance falls below 0.
     """
     rows = 2 * releases.moments.deviation * math.sqrt(releases.design.width) / UNIT**2
-    return Outlook(
+    return FitOutlook(
         rows=rows, what="the second moments of the features", compared="half of the largest that they can be"
     )
 
@@ -234,6 +239,8 @@ def _name(releases: _Releases) -> str:
 
 def _noisy_eigenvalue(moments: Floats, noise: GaussianSteps, caution: float, source: RandomSource) -> float:
     """Return a number that is below the smallest eigenvalue, but for a small probability, and not below zero."""
+    # Whole steps, rounded down, since the noise is on these; the sensitivity leaves room for what floats err
+    # by.
     smallest = np.array([math.floor(np.linalg.eigvalsh(moments)[0] * UNIT**2)])
     noisy = float(noise.add(smallest, source)[0])
     return max(0.0, noisy - caution * noise.deviation) / UNIT**2

@@ -3,13 +3,21 @@
 Abadi, Chu, Goodfellow, McMahan, Mironov, Talwar and Zhang (2016): in each step every row enters the sample with the
 same probability, its gradient is clipped to a norm, the clipped gradients are added up, and one vector of Gaussian
 noise is added to the sum. The sum is divided by the expected size of the sample, since the true one is private; a
-penalty on the weights is added behind the noise. What is then done with the noisy gradient, momentum, Adam or a mean of
-iterates, costs nothing. An empty sample gives pure noise, like any other.
+penalty on the weights is added behind the noise. An empty sample gives pure noise, like any other.
+
+What is then done with the noisy gradient costs nothing more. `Momentum` is stochastic gradient descent with heavy-ball
+momentum, `Adam` that of Kingma and Ba (2015). `Average` keeps the mean of the last iterates, which have less noise than
+the last one alone.
+
+What a network is trained with, where nothing was chosen, follows from rules of epsilon and the declared number of rows
+alone. The rules were found on a split of the training file of Adult, 24,000 rows to learn from and the rest to compare,
+at epsilon 0.1, 1 and 10. The more a budget carries (epsilon times rows), the more steps are worth their noise, and the
+sooner a hidden layer is worth the noise on its weights.
 
 Privacy: claim (epsilon, delta)-DP for one row added or removed. In a sample, a row adds whole numbers of a Euclidean
-norm of at most 2**30 to the sum (`network`), whatever the other rows are, so the discrete Gaussian noise of a step
+norm of at most 2**30 to the sum (`_network`), whatever the other rows are, so the discrete Gaussian noise of a step
 dominates Gaussian noise of the stated multiplier on a Poisson sample. The steps, and a noisy count where the number of
-rows is not declared, are composed adaptively (`schedule`), because each depends on the data only through the ones
+rows is not declared, are composed adaptively (`_schedule`), because each depends on the data only through the ones
 before it. Nothing rests on floating point.
 """
 
@@ -17,26 +25,142 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import validation
 from cloister.core.random import RandomSource
+from cloister.core.whole_rows import Floats
 from cloister.errors import ParameterError
-from cloister.learn.base import Plan, PrivateClassifier, PrivateEstimator, PrivateRegressor, estimators
-from cloister.learn.neural.descent import Adam, Average, Descent, Momentum
-from cloister.learn.neural.heads import Classes, Head, Number, TwoClasses
-from cloister.learn.neural.network import MOST_UNITS, NORM_BITS, Network, input_steps
-from cloister.learn.neural.rules import chosen
-from cloister.learn.neural.sampling import poisson_sample
-from cloister.learn.neural.schedule import Schedule, check_sampling, noisy_row_count, sample_rate, scheduled
-from cloister.learn.reading import Facts
-from cloister.learn.rows import Floats, Rows
-from cloister.mechanisms.allowance import Allowance
+from cloister.learn._public_facts import PublicFacts
+from cloister.learn._rows import WeightedRows
+from cloister.learn.base import PrivateClassifier, PrivateEstimator, PrivateRegressor, TrainingPlan, estimators
+from cloister.learn.neural._network import (
+    MOST_UNITS,
+    NORM_BITS,
+    ClassHead,
+    Network,
+    NetworkHead,
+    NumberHead,
+    TwoClassHead,
+    input_steps,
+)
+from cloister.learn.neural._schedule import (
+    Schedule,
+    check_sampling,
+    noisy_row_count,
+    plan_schedule,
+    poisson_sample,
+    sample_rate,
+)
+from cloister.mechanisms.allowance import NoiseAllowance
 
-__all__ = ["PrivateMLP", "PrivateMLPRegressor"]
+__all__ = ["Adam", "Average", "Choices", "Descent", "Momentum", "PrivateMLP", "PrivateMLPRegressor", "choose_settings"]
+
+
+class Descent(Protocol):
+    """A rule for the next parameters."""
+
+    def step(self, parameters: Floats, gradient: Floats, *, rate: float) -> Floats:
+        """Return the next parameters."""
+        ...
+
+
+@dataclass
+class Momentum:
+    """Gradient descent with momentum."""
+
+    momentum: float = 0.9
+    _velocity: Floats | float = 0.0
+
+    def step(self, parameters: Floats, gradient: Floats, *, rate: float) -> Floats:
+        """Return the next parameters; the velocity is a mean of gradients, so momentum does not change the pace."""
+        self._velocity = self.momentum * self._velocity + (1 - self.momentum) * gradient
+        return np.asarray(parameters - rate * self._velocity)
+
+
+@dataclass
+class Adam:
+    """Steps of about the same size in each coordinate."""
+
+    first: float = 0.9
+    second: float = 0.999
+    _mean: Floats | float = 0.0
+    _square: Floats | float = 0.0
+    _steps: int = 0
+
+    def step(self, parameters: Floats, gradient: Floats, *, rate: float) -> Floats:
+        """Return the next parameters."""
+        self._steps += 1
+        self._mean = self.first * self._mean + (1 - self.first) * gradient
+        self._square = self.second * self._square + (1 - self.second) * gradient**2
+        mean = self._mean / (1 - self.first**self._steps)
+        size = np.sqrt(self._square / (1 - self.second**self._steps))
+        return np.asarray(parameters - rate * mean / (size + 1e-8))
+
+
+class Average:
+    """The mean of the iterates of the last part of a run.
+
+    Args:
+        steps: how many iterates there will be.
+        share: how many of them, at the end, are averaged; 0 keeps the last one only.
+    """
+
+    def __init__(self, steps: int, share: float) -> None:
+        self._first = steps - max(1, round(steps * share))
+        self._seen = 0
+        self._total: Floats | float = 0.0
+
+    def add(self, parameters: Floats) -> None:
+        """Take note of an iterate."""
+        if self._seen >= self._first:
+            self._total = self._total + parameters
+        self._seen += 1
+
+    def value(self) -> Floats:
+        """Return the mean."""
+        return np.asarray(self._total / (self._seen - self._first))
+
+
+_UNDECLARED_ROWS = 30_000
+_CARRIES_MANY_STEPS, _CARRIES_A_LAYER = 15_000, 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The shape of a network and the pace of its training."""
+
+    hidden: tuple[int, ...]
+    epochs: float
+    learning_rate: float
+
+
+def choose_settings(
+    *, hidden: Any, epochs: Any, learning_rate: Any, solver: str, epsilon: float, expected_rows: int | None
+) -> Choices:
+    """Return what was chosen, and what the rules choose for whatever is None."""
+    carried = epsilon * (_UNDECLARED_ROWS if expected_rows is None else expected_rows)
+    widths = _widths(((32,) if carried >= _CARRIES_A_LAYER else ()) if hidden is None else hidden)
+    many = 100.0 if carried >= _CARRIES_MANY_STEPS else 20.0
+    pace = 4.0 if solver == "sgd" else 0.05 if widths else 0.1
+    return Choices(
+        hidden=widths,
+        epochs=many if epochs is None else float(validation.check_positive(epochs, name="epochs")),
+        learning_rate=(
+            pace
+            if learning_rate is None
+            else float(validation.check_between(learning_rate, name="learning_rate", lowest=1e-9, highest=1e6))
+        ),
+    )
+
+
+def _widths(given: Any) -> tuple[int, ...]:
+    listed = list(given) if isinstance(given, list | tuple) else [given]
+    return tuple(validation.check_count(width, name="each of hidden_layer_sizes", at_least=1) for width in listed)
+
 
 _FARTHEST = 2.0**10
 """The largest size of a parameter."""
@@ -74,7 +198,7 @@ class _PrivateNetwork(PrivateEstimator):
     parameters_: Floats = field(init=False)
     widths_: NDArray[np.int64] = field(init=False)
 
-    def _head(self, classes: int) -> Head:
+    def _head(self, classes: int) -> NetworkHead:
         raise NotImplementedError
 
     @property
@@ -94,11 +218,11 @@ class _PrivateNetwork(PrivateEstimator):
 
     # Planning --------------------------------------------------------------------------------------------------------
 
-    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
         check_sampling(allowance, what=type(self).__name__)
         self._check()
         rate, rows = sample_rate(rate=self.sample_rate, rows=self.expected_rows, batch=self.batch_size)
-        choices = chosen(
+        choices = choose_settings(
             hidden=self.hidden_layer_sizes,
             epochs=self.epochs,
             learning_rate=self.learning_rate,
@@ -113,14 +237,16 @@ class _PrivateNetwork(PrivateEstimator):
                 f"A layer has more than {MOST_UNITS} units.", fix="use fewer features, units or classes."
             )
         count = max(1, round(choices.epochs / rate))
-        schedule = scheduled(allowance, rate=rate, expected_rows=rows, count=count, squared_sensitivity=4**NORM_BITS)
+        schedule = plan_schedule(
+            allowance, rate=rate, expected_rows=rows, count=count, squared_sensitivity=4**NORM_BITS
+        )
         settings = _Settings(
             network=network,
             schedule=schedule,
             learning_rate=choices.learning_rate,
             clip=float(validation.check_between(self.clip, name="clip", lowest=1e-6, highest=1e6)),
         )
-        return Plan(steps=schedule.steps, settings=settings, outlook=schedule.outlook)
+        return TrainingPlan(steps=schedule.steps, settings=settings, outlook=schedule.outlook)
 
     def _check(self) -> None:
         validation.check_choice(self.activation, name="activation", allowed=("tanh", "relu"))
@@ -131,12 +257,14 @@ class _PrivateNetwork(PrivateEstimator):
 
     # Learning --------------------------------------------------------------------------------------------------------
 
-    def _learn(self, facts: Facts, rows: Rows, plan: Plan, source: RandomSource) -> None:
+    def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:
         settings: _Settings = plan.settings
         lows, highs = facts.encoding.bounds
         inputs = input_steps(rows.features, lows, highs)
         target = self._scaled_target(facts, np.asarray(rows.target))
         schedule = settings.schedule
+        # How large a sample really is, is private; its expectation follows from numbers that are public or paid
+        # for.
         expected = float(schedule.rate) * noisy_row_count(schedule, rows.weights, source)
         unit = settings.clip / 2.0**NORM_BITS / expected
         parameters, rule = _start(settings.network, source), self._descent()
@@ -153,7 +281,7 @@ class _PrivateNetwork(PrivateEstimator):
             average.add(parameters)
         self.parameters_, self.widths_ = average.value(), np.array(settings.network.hidden, dtype=np.int64)
 
-    def _scaled_target(self, facts: Facts, target: NDArray[Any]) -> NDArray[Any]:
+    def _scaled_target(self, facts: PublicFacts, target: NDArray[Any]) -> NDArray[Any]:
         del facts
         return target
 
@@ -172,7 +300,7 @@ class _PrivateNetwork(PrivateEstimator):
 class PrivateMLP(_PrivateNetwork, PrivateClassifier):
     """A neural network that tells classes apart, trained by noisy gradient descent.
 
-    What is not given follows public rules of epsilon and the declared number of rows (see `rules`).
+    What is not given follows public rules of epsilon and the declared number of rows (see `choose_settings`).
 
     Args:
         hidden_layer_sizes: the units of each hidden layer; ``()`` is logistic (softmax) regression. By default one of
@@ -202,8 +330,8 @@ class PrivateMLP(_PrivateNetwork, PrivateClassifier):
     ['low', 'high']
     """
 
-    def _head(self, classes: int) -> Head:
-        return TwoClasses() if classes == 2 else Classes(classes)
+    def _head(self, classes: int) -> NetworkHead:
+        return TwoClassHead() if classes == 2 else ClassHead(classes)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, for each row."""
@@ -230,14 +358,14 @@ class PrivateMLPRegressor(_PrivateNetwork, PrivateRegressor):
     target_bounds_: tuple[float, float] = field(init=False)
     learned: ClassVar[tuple[str, ...]] = ("parameters_", "widths_", "target_bounds_")
 
-    def _head(self, classes: int) -> Head:
+    def _head(self, classes: int) -> NetworkHead:
         del classes
-        return Number()
+        return NumberHead()
 
-    def _set_public(self, facts: Facts) -> None:
+    def _set_public(self, facts: PublicFacts) -> None:
         self.target_bounds_ = _bounds(facts)
 
-    def _scaled_target(self, facts: Facts, target: NDArray[Any]) -> NDArray[Any]:
+    def _scaled_target(self, facts: PublicFacts, target: NDArray[Any]) -> NDArray[Any]:
         low, high = _bounds(facts)
         inside = np.clip(target, low, high)
         return np.asarray(np.clip((inside - (low + high) / 2) / ((high - low) / 2), -1.0, 1.0))
@@ -254,7 +382,7 @@ def _classes(estimator: _PrivateNetwork) -> int:
     return 0 if found is None else len(found)
 
 
-def _bounds(facts: Facts) -> tuple[float, float]:
+def _bounds(facts: PublicFacts) -> tuple[float, float]:
     return facts.target.bounds or (0.0, 1.0)
 
 

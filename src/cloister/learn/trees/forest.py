@@ -4,12 +4,17 @@ After Friedman and Schuster (2010), who choose splits by the exponential mechani
 give each tree rows of its own. Numbers are split at public edges only. Splits are chosen by permute-and-flip, a
 leaf keeps its noisy class counts, and a forest averages the class probabilities of its trees.
 
-Privacy: claim epsilon-DP, or (epsilon, delta)-DP, for one row added or removed. See `splitting` for choices and
-`growing` for a tree: its levels and its leaves share epsilon. In a forest with disjoint rows, every row goes to one
-tree by a fair die of its own, whatever the data are. Fix the dice of all other rows: a further row changes what one
-tree sees, whichever that is, so the trees together cost what one of them costs, and averaging over the dice keeps that.
-With shared rows the trees share epsilon, and their leaf counts are one vector of which a row moves one count per tree
-by one: m in L1 and in squared L2, for m trees.
+From noisy class counts of leaves to probabilities, by what is known of the nodes above: the counts of a node are the
+sums of those of the leaves below it, so a tree of noisy leaves has noisy counts everywhere, at no further cost. Noise
+makes small leaves worthless; each node therefore starts with what its parent believes, at the weight of so many rows as
+the noise of its counts, going down from equal probabilities at the root.
+
+Privacy: claim epsilon-DP, or (epsilon, delta)-DP, for one row added or removed. See `_splits` for choices and for a
+tree: its levels and its leaves share epsilon. In a forest with disjoint rows, every row goes to one tree by a fair die
+of its own, whatever the data are. Fix the dice of all other rows: a further row changes what one tree sees, whichever
+that is, so the trees together cost what one of them costs, and averaging over the dice keeps that. With shared rows the
+trees share epsilon, and their leaf counts are one vector of which a row moves one count per tree by one: m in L1 and in
+squared L2, for m trees.
 """
 
 from __future__ import annotations
@@ -25,19 +30,46 @@ from numpy.typing import NDArray
 from cloister.accounting.events import RepeatedEvent
 from cloister.core.random import RandomSource, integers_below, permutation
 from cloister.core.validation import check_choice, check_count, check_positive
+from cloister.core.whole_rows import Floats
 from cloister.errors import ParameterError
-from cloister.learn.base import Plan, PrivateClassifier, estimators
-from cloister.learn.binning import Bins, Integers, bins_of
-from cloister.learn.outlook import Outlook
-from cloister.learn.reading import Facts
-from cloister.learn.rows import Floats, Rows
-from cloister.learn.trees.growing import Growth, Sample
-from cloister.learn.trees.leaves import leaf_probabilities
-from cloister.learn.trees.splitting import CRITERIA, Splitter
-from cloister.learn.trees.structure import Candidates, candidates_of, leaves_of
-from cloister.mechanisms.allowance import Allowance, Step, StepNoise
+from cloister.learn._encoding import FeatureBins, Integers, bins_of
+from cloister.learn._outlook import FitOutlook
+from cloister.learn._public_facts import PublicFacts
+from cloister.learn._rows import WeightedRows
+from cloister.learn.base import PrivateClassifier, TrainingPlan, estimators
+from cloister.learn.trees._splits import (
+    CRITERIA,
+    Sample,
+    SplitCandidates,
+    Splitter,
+    TreeGrowth,
+    candidates_of,
+    leaves_of,
+)
+from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
 
-__all__ = ["PrivateForest", "PrivateTree"]
+__all__ = ["PrivateForest", "PrivateTree", "leaf_probabilities"]
+
+
+def leaf_probabilities(noisy: NDArray[np.float64], *, deviation: float) -> Floats:
+    """Return the class probabilities of each leaf.
+
+    Args:
+        noisy: (leaves, classes) noisy counts; the number of leaves is a power of two.
+        deviation: the standard deviation of the noise of one count.
+    """
+    levels = [noisy]
+    while len(levels[-1]) > 1:
+        levels.append(levels[-1].reshape(-1, 2, noisy.shape[1]).sum(axis=1))
+    beliefs = np.full((1, noisy.shape[1]), 1 / noisy.shape[1])
+    for counts in reversed(levels):
+        below = len(noisy) // len(counts)
+        weight = max(noisy.shape[1] * deviation * math.sqrt(below), 1.0)
+        beliefs = np.repeat(beliefs, len(counts) // len(beliefs), axis=0)
+        positive = np.maximum(counts, 0.0)
+        beliefs = (positive + weight * beliefs) / (positive.sum(axis=1, keepdims=True) + weight)
+    return beliefs
+
 
 _DEEPEST = 14
 _MOST_TREES = 1000
@@ -47,8 +79,8 @@ _LEAVES = Fraction(3, 10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Settings:
-    bins: Bins
-    growth: Growth
+    bins: FeatureBins
+    growth: TreeGrowth
     leaf_noise: StepNoise
     trees: int
     is_disjoint: bool
@@ -73,36 +105,39 @@ class _PrivateTrees(PrivateClassifier):
     criterion: str = "gini"
     bins: Any = 32
 
-    def _plan(self, facts: Facts, allowance: Allowance) -> Plan:
+    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
         check_choice(self.splits, name="splits", allowed=("greedy", "random"))
         check_choice(self.criterion, name="criterion", allowed=CRITERIA)
         bins = bins_of(facts.encoding, self.bins)
         trees, is_disjoint = self._shape(allowance)
         depth = self._depth(allowance)
+        # Disjoint trees see different rows, and together cost what one of them costs.
         sharing = 1 if is_disjoint else trees
         leaf_noise = self._leaf_noise(allowance, sharing)
         splitter = self._splitter(allowance, depth * sharing)
-        steps = [Step("class counts of the leaves", leaf_noise.event)]
+        steps = [FitStep("class counts of the leaves", leaf_noise.event)]
         if splitter is not None:
-            steps.insert(0, Step("splits of all levels", RepeatedEvent(event=splitter.event, count=depth * sharing)))
+            steps.insert(0, FitStep("splits of all levels", RepeatedEvent(event=splitter.event, count=depth * sharing)))
         settings = _Settings(
             bins=bins,
-            growth=Growth(depth=depth, classes=len(facts.target.classes or ()), cells=bins.cells, splitter=splitter),
+            growth=TreeGrowth(
+                depth=depth, classes=len(facts.target.classes or ()), cells=bins.cells, splitter=splitter
+            ),
             leaf_noise=leaf_noise,
             trees=trees,
             is_disjoint=is_disjoint,
             features=self._features_per_tree(len(bins.features), trees),
         )
-        return Plan(steps=tuple(steps), settings=settings, outlook=_outlook(settings))
+        return TrainingPlan(steps=tuple(steps), settings=settings, outlook=_outlook(settings))
 
-    def _shape(self, allowance: Allowance) -> tuple[int, bool]:  # noqa: ARG002  # a forest looks at it
+    def _shape(self, allowance: NoiseAllowance) -> tuple[int, bool]:  # noqa: ARG002  # a forest looks at it
         """Return how many trees there are, and whether each has rows of its own."""
         return 1, True
 
     def _features_per_tree(self, width: int, trees: int) -> int:  # noqa: ARG002  # a forest looks at it
         return width
 
-    def _depth(self, allowance: Allowance) -> int:
+    def _depth(self, allowance: NoiseAllowance) -> int:
         if self.depth is None:
             return _rule(5 + 1.5 * math.log10(float(allowance.epsilon)), most=8)
         depth = check_count(self.depth, name="depth", at_least=1)
@@ -110,19 +145,19 @@ class _PrivateTrees(PrivateClassifier):
             raise ParameterError(f"A depth above {_DEEPEST} leaves no rows in most leaves.", fix="use depth=8 or less.")
         return depth
 
-    def _leaf_noise(self, allowance: Allowance, sharing: int) -> StepNoise:
+    def _leaf_noise(self, allowance: NoiseAllowance, sharing: int) -> StepNoise:
         if self.splits == "random":
             return allowance.noise(Fraction(1), sensitivity=sharing, squared_sensitivity=sharing)
         return allowance.laplace(_LEAVES, sensitivity=sharing)
 
-    def _splitter(self, allowance: Allowance, choices: int) -> Splitter | None:
+    def _splitter(self, allowance: NoiseAllowance, choices: int) -> Splitter | None:
         if self.splits == "random":
             return None
         return Splitter(criterion=self.criterion, epsilon=allowance.epsilon * (1 - _LEAVES) / choices)
 
     # Learning --------------------------------------------------------------------------------------------------------
 
-    def _learn(self, facts: Facts, rows: Rows, plan: Plan, source: RandomSource) -> None:  # noqa: ARG002
+    def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:  # noqa: ARG002
         settings: _Settings = plan.settings
         sample = Sample(settings.bins.codes(rows.features), np.asarray(rows.target, dtype=np.int64), rows.weights)
         candidates = candidates_of(settings.bins)
@@ -131,6 +166,8 @@ class _PrivateTrees(PrivateClassifier):
             chosen = settings.growth.splits(part, _some(candidates, settings.features, source), source)
             splits.append(chosen)
             counts.append(settings.growth.leaf_counts(part, chosen, candidates.ordered))
+        # The leaves of all trees get their noise at once: it is calibrated to how far a row moves them
+        # together.
         noisy = settings.leaf_noise.add(np.stack(counts), source).astype(np.float64)
         self.splits_ = np.stack(splits)
         self.probabilities_ = np.stack(
@@ -150,10 +187,10 @@ class _PrivateTrees(PrivateClassifier):
         return total / len(self.splits_)
 
 
-def _outlook(settings: _Settings) -> Outlook:
+def _outlook(settings: _Settings) -> FitOutlook:
     """Return how the noise of the leaves on one side of the first split compares with half of the rows of a tree."""
     half = settings.leaf_noise.deviation * math.sqrt(2 ** (settings.growth.depth - 1))
-    return Outlook(
+    return FitOutlook(
         rows=2 * half * (settings.trees if settings.is_disjoint else 1),
         what="a class count on one side of the first split",
         compared="half of the rows of a tree",
@@ -168,17 +205,17 @@ def _parts(sample: Sample, settings: _Settings, source: RandomSource) -> list[Sa
     """Return the rows of each tree."""
     if not settings.is_disjoint or settings.trees == 1:
         return [sample] * settings.trees
-    return [sample.of(weights) for weights in _dealt(sample.weights, settings.trees, source)]
+    return [sample.of(weights) for weights in _deal_rows(sample.weights, settings.trees, source)]
 
 
-def _dealt(weights: NDArray[np.int64], trees: int, source: RandomSource) -> Integers:
+def _deal_rows(weights: NDArray[np.int64], trees: int, source: RandomSource) -> Integers:
     """Return how many of the rows behind each distinct one go to each tree: a fair die for every row."""
     owner = np.repeat(np.arange(len(weights)), weights)
     dice = integers_below(source, trees, len(owner))
     return np.bincount(dice * len(weights) + owner, minlength=trees * len(weights)).reshape(trees, -1)
 
 
-def _some(candidates: Candidates, features: int, source: RandomSource) -> Candidates:
+def _some(candidates: SplitCandidates, features: int, source: RandomSource) -> SplitCandidates:
     width = len(candidates.ordered)
     if features == width:
         return candidates
@@ -234,11 +271,11 @@ class PrivateForest(_PrivateTrees):
     rows: str = "disjoint"
     max_features: float = 0.7
 
-    def _shape(self, allowance: Allowance) -> tuple[int, bool]:
+    def _shape(self, allowance: NoiseAllowance) -> tuple[int, bool]:
         check_choice(self.rows, name="rows", allowed=("disjoint", "shared"))
         return self._trees(allowance), self.rows == "disjoint"
 
-    def _trees(self, allowance: Allowance) -> int:
+    def _trees(self, allowance: NoiseAllowance) -> int:
         if self.trees is None:
             return _rule(3 * float(allowance.epsilon) ** 0.43, most=30)
         trees = check_count(self.trees, name="trees", at_least=1)
@@ -248,7 +285,7 @@ class PrivateForest(_PrivateTrees):
             )
         return trees
 
-    def _depth(self, allowance: Allowance) -> int:
+    def _depth(self, allowance: NoiseAllowance) -> int:
         if self.depth is None:
             return _rule(4.5 + 1.5 * math.log10(float(allowance.epsilon)), most=8)
         return super()._depth(allowance)

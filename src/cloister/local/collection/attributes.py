@@ -4,21 +4,28 @@
     reports = people.randomize(table)
     estimates = people.estimate(reports)
 
-`cloister.local.collection.designs` describes the methods. The guarantee always states what one person pays for
+`cloister.local.collection._designs` describes the methods. The guarantee always states what one person pays for
 everything that leaves their device, whichever of their attributes differ.
+
+People's values come as columns by name, or as one mapping for each person. Reports hold the rows of every attribute in
+memory, and outside one JSON object for each person, which names the collection and holds what was reported for each
+attribute, or for the one that was asked. Readers refuse everything that no device with the collection can have made,
+and never repeat it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
-from cloister.core.guarantees import LocalDP
+from cloister.core.guarantees import Caveat, LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.validation import check_choice, check_probability
 from cloister.errors import (
@@ -29,25 +36,187 @@ from cloister.errors import (
     TooFewReportsError,
     UnknownColumnError,
 )
-from cloister.local.collection.attribute_reports import AttributeReports, read_attribute_reports
-from cloister.local.collection.debiasing import supporting
-from cloister.local.collection.designs import All, Answers, Estimate, FakeData, SampleOne, designs
-from cloister.local.collection.joint import joint_table
-from cloister.local.collection.promises import promised
-from cloister.local.collection.questions import (
+from cloister.local._output_space import Payload, more_than_a_report, report_error
+from cloister.local.collection._designs import All, AttributeAnswers, Estimate, FakeData, SampleOne, designs
+from cloister.local.collection._question_protocols import (
+    check_frequency_protocol,
     check_questions,
     fingerprint_of,
-    frequency_protocol,
     protocol_by_size,
     protocol_for,
-    supporting_by_size,
+    support_protocol_by_size,
 )
-from cloister.local.collection.tables import columns_of
+from cloister.local.collection.joint_estimates import joint_table
 from cloister.local.draws import Draws, SourceDraws
-from cloister.local.estimates import FrequencyEstimate, enough
+from cloister.local.estimates import FrequencyEstimate, attach_guarantee, enough
+from cloister.local.frequency.support import check_support_protocol
 from cloister.local.protocol import FOLLOWED, Protocol, check_local_epsilon, open_protocol
+from cloister.local.reports import Reports, foreign, items_of
 
-__all__ = ["SeveralAttributes"]
+__all__ = ["AttributeReports", "SeveralAttributes", "columns_of", "read_attribute_reports"]
+
+
+def columns_of(table: Any, names: Iterable[str]) -> dict[str, Any]:  # whatever has columns, or people
+    """Return the values of each name.
+
+    Args:
+        table: a mapping, a data frame or an Arrow table; or a list with one mapping for each person.
+        names: the columns that are needed.
+
+    Raises:
+        UnknownColumnError: if one is not there, or not for every person; the values are not told.
+    """
+    if isinstance(table, list | tuple) and table and all(isinstance(person, Mapping) for person in table):
+        return {name: [_value(person, name) for person in table] for name in names}
+    return {name: _value(table, name) for name in names}
+
+
+def _value(table: Any, name: str) -> Any:  # whatever has columns
+    try:
+        return table[name]
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise _missing(name, _names(table)) from None
+
+
+def _missing(name: str, names: list[str]) -> UnknownColumnError:
+    error = UnknownColumnError(name, names)
+    listing = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    there = f" There are: {listing}." if names else ""
+    error.fix = f'add the column "{name}" to the people\'s values, or drop the question.{there}'
+    return error
+
+
+def _names(table: Any) -> list[str]:  # whatever has columns
+    """Return the names of the columns; the columns of an Arrow table are people's values."""
+    found = table if isinstance(table, Mapping) else getattr(table, "column_names", getattr(table, "columns", ()))
+    names = getattr(getattr(table, "schema", None), "names", found)
+    return [name for name in names if isinstance(name, str)]
+
+
+ANSWERS_SCHEMA = "cloister.answers/1"
+_ANSWERS_PARTS = frozenset({"schema", "collection", "answers"})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttributeReports:
+    """What people sent about several attributes.
+
+    Attributes:
+        collection: what it was made with.
+        rows: the reports of each attribute.
+        asked: the place of each person's attribute, where each reported only one.
+        caveats: what breaks the promise, such as predictable randomness.
+    """
+
+    collection: SeveralAttributes
+    rows: Mapping[str, Payload]
+    asked: NDArray[np.int64] | None = None
+    caveats: tuple[Caveat, ...] = ()
+
+    def __len__(self) -> int:
+        """Return the number of people."""
+        return len(next(iter(self.rows.values()))) if self.asked is None else len(self.asked)
+
+    def __add__(self, other: AttributeReports) -> AttributeReports:
+        if other.collection != self.collection:
+            raise foreign()
+        asked = None
+        # Which attribute was asked is known either of all people or of none, as the design is the same.
+        if self.asked is not None and other.asked is not None:
+            asked = np.concatenate([self.asked, other.asked])
+        rows = {name: np.concatenate([rows, other.rows[name]]) for name, rows in self.rows.items()}
+        return replace(self, rows=rows, asked=asked, caveats=tuple(dict.fromkeys(self.caveats + other.caveats)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} of {self.collection!r})"
+
+    def of(self, name: str) -> Reports:
+        """Return the reports of one attribute."""
+        return Reports(self.collection.protocols[name], self.rows[name], self.caveats)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return one JSON-ready object for each person, in order."""
+        head = {"schema": ANSWERS_SCHEMA, "collection": self.collection.fingerprint}
+        people: list[dict[str, Any]] = [{**head, "answers": {}} for _ in range(len(self))]
+        for place, (name, rows) in enumerate(self.rows.items()):
+            show = self.collection.protocols[name].output_space.show
+            who = np.arange(len(self)) if self.asked is None else np.flatnonzero(self.asked == place)
+            for person, row in zip(who.tolist(), rows, strict=True):
+                people[person]["answers"][name] = show(row)
+        return people
+
+    def to_json_lines(self) -> str:
+        """Return one line of JSON for each person."""
+        return "".join(json.dumps(person, ensure_ascii=False) + "\n" for person in self.to_dicts())
+
+
+def read_attribute_reports(collection: SeveralAttributes, source: Any) -> AttributeReports:  # whatever holds reports
+    """Return reports in any form as reports of a collection, each one checked.
+
+    Args:
+        collection: what they must have been made with.
+        source: `AttributeReports`, or one or many of them, of JSON text and of JSON-ready dictionaries.
+
+    Raises:
+        ForeignReportError: if one is of another collection.
+        MalformedReportError: if one is not what this collection makes.
+    """
+    if isinstance(source, AttributeReports):
+        return _check_attribute_reports(collection, source)
+    items = items_of(source)
+    if items and all(isinstance(item, AttributeReports) for item in items):
+        return _join_attribute_reports([_check_attribute_reports(collection, item) for item in items])
+    return _parse_people(collection, [_answers(collection, item) for item in items])
+
+
+def _check_attribute_reports(collection: SeveralAttributes, reports: AttributeReports) -> AttributeReports:
+    if reports.collection != collection:
+        raise foreign()
+    # An object can be made by hand, so that its rows are checked like those of a stranger.
+    for name, protocol in collection.protocols.items():
+        protocol.output_space.check(reports.rows[name])
+    return reports
+
+
+def _join_attribute_reports(items: list[AttributeReports]) -> AttributeReports:
+    first = items[0]
+    rows = {name: np.concatenate([item.rows[name] for item in items]) for name in first.rows}
+    asked = None if first.asked is None else np.concatenate([item.asked for item in items if item.asked is not None])
+    caveats = tuple(dict.fromkeys(caveat for item in items for caveat in item.caveats))
+    return replace(first, rows=rows, asked=asked, caveats=caveats)
+
+
+def _answers(collection: SeveralAttributes, item: object) -> Mapping[str, object]:
+    if not isinstance(item, Mapping):
+        raise report_error()
+    if item.get("schema") != ANSWERS_SCHEMA or item.get("collection") != collection.fingerprint:
+        raise foreign()
+    if item.keys() - _ANSWERS_PARTS:
+        raise more_than_a_report()
+    answers = item.get("answers")
+    if not isinstance(answers, Mapping) or not _fits(collection, answers):
+        raise report_error()
+    return answers
+
+
+def _fits(collection: SeveralAttributes, answers: Mapping[str, object]) -> bool:
+    if collection.reports_one:
+        # One attribute and no other: two answers of one person would cost twice what was agreed.
+        return len(answers) == 1 and answers.keys() <= collection.protocols.keys()
+    return answers.keys() == collection.protocols.keys()
+
+
+def _parse_people(collection: SeveralAttributes, people: list[Mapping[str, object]]) -> AttributeReports:
+    rows = {
+        name: protocol.output_space.parse([answers[name] for answers in people if name in answers])
+        for name, protocol in collection.protocols.items()
+    }
+    asked = None
+    if collection.reports_one:
+        places = {name: place for place, name in enumerate(collection.protocols)}
+        asked = np.array([places[next(iter(answers))] for answers in people], dtype=np.int64)
+    return AttributeReports(collection, rows, asked)
+
 
 _SCHEMA = "cloister.attributes/1"
 
@@ -96,11 +265,13 @@ class SeveralAttributes:
         if amplified and self.method != "fake_data":
             raise ParameterError("Only fake data is amplified.", fix='use method="fake_data", or drop amplified=True.')
         inner = self.design.inner(self.epsilon)
-        kind = protocol or (supporting_by_size if self.method == "fake_data" else protocol_by_size)
+        kind = protocol or (support_protocol_by_size if self.method == "fake_data" else protocol_by_size)
         self.protocols = {name: protocol_for(asked, epsilon=inner, kind=kind) for name, asked in named.items()}
         if self.method == "fake_data":
+            # Fakes are taken out by supports, so that a protocol without them must fail now and not after the
+            # collection.
             for each in self.protocols.values():
-                supporting(each)
+                check_support_protocol(each)
 
     @property
     def total(self) -> Fraction:
@@ -130,8 +301,9 @@ class SeveralAttributes:
     def encode(self, table: Any) -> tuple[dict[str, NDArray[Any]], bool]:  # columns, or people
         """Return the codes of all attributes, and whether they are of a single person; see `randomize`."""
         columns = columns_of(table, self.protocols)
-        found = {name: _encoded(name, protocol, columns[name]) for name, protocol in self.protocols.items()}
+        found = {name: _encode_attribute(name, protocol, columns[name]) for name, protocol in self.protocols.items()}
         codes = {name: codes for name, (codes, _) in found.items()}
+        # The lengths are public and compared before any value is told, so that nobody reports for somebody else's row.
         if len({(len(codes), single) for codes, single in found.values()}) > 1:
             raise ParameterError("The columns have different lengths.", fix="give one value per person in each column.")
         return codes, next(iter(found.values()))[1]
@@ -152,7 +324,7 @@ class SeveralAttributes:
         answers = self.perturb(codes, SourceDraws(source))
         return AttributeReports(self, answers.rows, answers.asked, caveats_of(source))
 
-    def perturb(self, codes: Mapping[str, NDArray[Any]], draws: Draws) -> Answers:
+    def perturb(self, codes: Mapping[str, NDArray[Any]], draws: Draws) -> AttributeAnswers:
         """Return reports of codes, with the decisions of the design in order."""
         return self.design.perturb(self.protocols, codes, draws)
 
@@ -175,7 +347,7 @@ class SeveralAttributes:
         """Return how many people have each pair of values of two attributes, without bias.
 
         The domain of the estimate holds the pairs: ``estimate.counts["f", "never"]``. Errors of pairs are much larger
-        than those of single values; see `cloister.local.collection.joint`.
+        than those of single values; see `cloister.local.collection.joint_estimates`.
 
         Raises:
             ParameterError: if nobody reports both attributes (``"sample_one"``, ``"fake_data"``), or their reports do
@@ -187,6 +359,7 @@ class SeveralAttributes:
                 "Nobody reported both attributes truly, so their table cannot be told.",
                 fix='ask with method="split" or method="all"; or make one question of both, with pairs as its answers.',
             )
+        # The same reports twice are not independent, and their product would estimate nothing.
         if self._protocol(first) is self._protocol(second):
             raise ParameterError("A table needs two attributes, this is one twice.", fix="name another attribute.")
         found = self.read(reports)
@@ -195,7 +368,7 @@ class SeveralAttributes:
     def variance(self, name: str, frequency: object = 0) -> float:
         """Return the variance of an estimated share times the number of people, for a value of a true share."""
         share = float(check_probability(frequency, name="frequency"))
-        return self.design.variance(frequency_protocol(self._protocol(name)), share)
+        return self.design.variance(check_frequency_protocol(self._protocol(name)), share)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the public record that devices get."""
@@ -223,6 +396,7 @@ class SeveralAttributes:
                 "This is not the record of a collection.", fix="give what to_dict wrote."
             ) from None
         made = cls(questions, **options)
+        # Nothing of the record is trusted but what this version would write itself.
         if made.to_dict() != record:
             raise ForeignReportError(
                 "The record of the collection was changed, or made by another version.",
@@ -256,10 +430,10 @@ class SeveralAttributes:
             raise TooFewReportsError(
                 f'Nobody reported "{name}".', fix="collect from more people, or ask about fewer attributes."
             )
-        return promised(self.design.estimate(part, people=len(reports)), guarantee)
+        return attach_guarantee(self.design.estimate(part, people=len(reports)), guarantee)
 
 
-def _encoded(name: str, protocol: Protocol, column: Any) -> tuple[NDArray[Any], bool]:  # values in any form
+def _encode_attribute(name: str, protocol: Protocol, column: Any) -> tuple[NDArray[Any], bool]:  # values in any form
     try:
         return protocol.encode(column)
     except OutsideDomainError as error:

@@ -23,14 +23,13 @@ from cloister.core.guarantees import Caveat, LocalDP
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_choice
 from cloister.errors import OutsideDomainError, ParameterError, ParameterTypeError
-from cloister.local.collection.leveled_estimate import LeveledEstimate, combine
-from cloister.local.collection.questions import protocol_by_size, protocol_for
-from cloister.local.collection.wire import items_of
+from cloister.local._output_space import report_error
+from cloister.local.collection._question_protocols import protocol_by_size, protocol_for
+from cloister.local.collection.stratification import LeveledEstimate, combine
 from cloister.local.domain import Domain
 from cloister.local.estimates import FrequencyEstimate, MeanEstimate, enough
-from cloister.local.output_space import malformed
 from cloister.local.protocol import FOLLOWED, Protocol, check_local_epsilon
-from cloister.local.reports import SCHEMA, Reports, foreign
+from cloister.local.reports import SCHEMA, Reports, foreign, items_of
 
 __all__ = ["LEVELS", "LEVEL_IS_VISIBLE", "LeveledQuestion", "LeveledReports", "PrivacyLevels"]
 
@@ -74,6 +73,7 @@ class PrivacyLevels:
             chosen: the level for each question.
             method: ``"all"`` if every question is answered, ``"sample_one"`` if a public coin picks one of them.
         """
+        # The levels of questions that were not answered cost nothing: nothing about them leaves the device.
         paid = [self.epsilon(level) or Fraction(0) for level in chosen.values()]
         if check_choice(method, name="method", allowed=("all", "sample_one")) == "all":
             return sum(paid, start=Fraction(0))
@@ -97,6 +97,7 @@ class LeveledReports:
         return sum(map(len, self.parts.values())) + sum(self.skipped.values())
 
     def __add__(self, other: LeveledReports) -> LeveledReports:
+        # Levels of the same name may stand for different epsilons.
         if other.question.protocols != self.question.protocols:
             raise foreign()
         both = dict(self.parts)
@@ -180,10 +181,12 @@ class LeveledQuestion:
         parts, skipped = {}, {}
         for place, level in enumerate(self.levels.epsilons):
             rows = np.flatnonzero(chosen == place)
+            # Only the number of such people is kept; their values are never encoded, and so cannot raise an error
+            # either.
             if level not in self.protocols:
                 skipped[level] = len(rows)
             elif rows.size:
-                parts[level] = self.protocols[level].randomize(_taken(column, rows), random_state=source)
+                parts[level] = self.protocols[level].randomize(_take_rows(column, rows), random_state=source)
         return LeveledReports(self, parts, skipped)
 
     def read(self, source: Any) -> LeveledReports:  # whatever holds reports
@@ -200,7 +203,7 @@ class LeveledQuestion:
         if items and all(isinstance(item, LeveledReports) for item in items):
             first, *others = (self.read(item) for item in items)
             return sum(others, start=first)
-        return self._sorted(items)
+        return self._sort_by_level(items)
 
     def estimate(self, reports: Any) -> LeveledEstimate:  # whatever holds reports
         """Return the stratified and the pooled estimate, and whether the levels differ.
@@ -221,6 +224,7 @@ class LeveledQuestion:
                 fix='estimate each level by itself: question.at("low").estimate(question.read(reports).parts["low"]).',
             )
         caveats = dict.fromkeys(caveat for part in found.parts.values() for caveat in part.caveats)
+        # The promise to all of them together is that of whoever chose the weakest level.
         highest = max(self.protocols[level].epsilon for level in strata)
         return combine(
             strata,
@@ -251,16 +255,17 @@ class LeveledQuestion:
             raise ParameterError("There are not as many levels as values.", fix="give one level for each value.")
         return chosen
 
-    def _sorted(self, items: list[Any]) -> LeveledReports:
+    def _sort_by_level(self, items: list[Any]) -> LeveledReports:
         grouped: dict[str, list[Any]] = {}
         for item in items:
             level = item.get("level") if isinstance(item, Mapping) else None
             if not isinstance(level, str) or level not in self.levels.epsilons:
-                raise malformed()
+                raise report_error()
             grouped.setdefault(level, []).append(item)
         for level in grouped.keys() - self.protocols.keys():
+            # A report without an answer must be nothing but that: anything beside it would be unprotected.
             if any(item != {"schema": SCHEMA, "level": level} for item in grouped[level]):
-                raise malformed()
+                raise report_error()
         parts = {level: self.protocols[level].read(grouped[level]) for level in self.protocols if level in grouped}
         return LeveledReports(self, parts, {level: len(grouped[level]) for level in grouped if level not in parts})
 
@@ -269,16 +274,17 @@ def _is_one(values: Any) -> bool:  # one value or many
     return values is None or isinstance(values, str | bytes) or np.ndim(values) == 0
 
 
-def _column(values: Any) -> Any:  # something that `_taken` takes rows of
+def _column(values: Any) -> Any:  # something that `_take_rows` takes rows of
     """Return values as an array that keeps their types and lets missing ones be."""
     if isinstance(values, pa.Array | pa.ChunkedArray | np.ma.MaskedArray):
         return values
     array = np.asarray(values)
     if array.dtype.kind in "USM" and not isinstance(values, np.ndarray):
+        # As text of one width, NumPy would turn a missing value into the word None.
         array = np.empty(len(values), dtype=object)
         array[:] = list(values)
     return array
 
 
-def _taken(column: Any, rows: NDArray[np.int64]) -> Any:  # see `_column`
+def _take_rows(column: Any, rows: NDArray[np.int64]) -> Any:  # see `_column`
     return column.take(pa.array(rows)) if isinstance(column, pa.Array | pa.ChunkedArray) else column[rows]

@@ -2,7 +2,7 @@
 
 Optimized local hashing (OLH; Wang, Blocki, Li and Jha 2017): about ``exp(epsilon) + 1`` buckets, the variance of
 optimized unary encoding, and a report of three small numbers however large the domain. The functions are affine over a
-prime field, see `kernels.affine_hashing`: exactly pairwise independent, so that estimates are exactly unbiased.
+prime field, see `_affine_hashing`: exactly pairwise independent, so that estimates are exactly unbiased.
 
 Privacy: claim epsilon-LDP. The function is drawn without looking at the value, and given the function the bucket is
 told by direct encoding, of ratio ``p (g - 1) / (1 - p) <= exp(epsilon)``.
@@ -22,18 +22,19 @@ from numpy.typing import NDArray
 from cloister.core import exact
 from cloister.core.validation import check_count
 from cloister.errors import ParameterError
-from cloister.local import plausibility
+from cloister.local import _plausibility as plausibility
+from cloister.local._affine_hashing import hash_codes, prime_for, support_counts, support_probabilities
+from cloister.local._output_space import Integer, OutputSpace, Payload
+from cloister.local._plausibility import Test
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats
-from cloister.local.frequency.direct import lie_or_tell, truth_ratio
+from cloister.local.frequency.randomized_response import lie_or_tell, truth_ratio
 from cloister.local.frequency.support import SupportProtocol
-from cloister.local.kernels.affine_hashing import hash_codes, prime_for, support_counts, support_probabilities
-from cloister.local.output_space import Integer, OutputSpace, Payload
-from cloister.local.plausibility import Test
 from cloister.local.protocol import lie_threshold, protocols
 
 __all__ = ["OptimizedLocalHashing", "best_buckets", "check_buckets"]
+
 
 _MOST_BUCKETS = 2**20
 
@@ -77,6 +78,7 @@ class OptimizedLocalHashing(SupportProtocol):
 
     def perturb(self, codes: Codes, draws: Draws) -> Payload:
         """Return reports: the function's two numbers, a toss whether to tell its bucket, then the step of the lie."""
+        # The function is drawn before the value is looked at; it is sent along and tells nothing about its sender.
         a, b = draws.below(self.prime, len(codes)), draws.below(self.prime, len(codes))
         hashed = hash_codes(a, b, codes, self.prime, self.buckets)
         return self.output_space.rows(a=a, b=b, y=lie_or_tell(hashed, self.buckets, self.truth, draws))
@@ -98,7 +100,7 @@ class OptimizedLocalHashing(SupportProtocol):
         return log(self.truth / CERTAIN) - 2 * log(self.prime)
 
     def plausibility_tests(self) -> Iterator[Test]:
-        """Yield what honest reports are compared with; see `plausibility`."""
+        """Yield what honest reports are compared with; see `_plausibility`."""
         yield partial(plausibility.supports, self)
         yield partial(plausibility.functions, self)
 

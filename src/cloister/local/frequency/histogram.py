@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 from cloister.core import exact
 from cloister.core.validation import check_probability
 from cloister.errors import ParameterError
-from cloister.local import plausibility
+from cloister.local import _plausibility as plausibility
+from cloister.local._output_space import Integers, OutputSpace, Payload
+from cloister.local._plausibility import Test
 from cloister.local.domain import Codes
 from cloister.local.draws import Draws, source_of
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol
-from cloister.local.output_space import Integers, OutputSpace, Payload
-from cloister.local.plausibility import Test
 from cloister.local.protocol import protocols
-from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
+from cloister.mechanisms.sampling.discrete_noise import discrete_laplace
 
 __all__ = ["STEPS", "SummationHistogramEncoding", "ThresholdHistogramEncoding"]
 
@@ -100,7 +100,7 @@ class SummationHistogramEncoding(_HistogramEncoding):
     name = "summation_histogram_encoding"
 
     def plausibility_tests(self) -> Iterator[Test]:
-        """Yield what honest reports are compared with; see `plausibility`."""
+        """Yield what honest reports are compared with; see `_plausibility`."""
         yield partial(plausibility.noise_reach, scale=float(self.scale), most=STEPS)
 
     def poisoning_gains(self) -> tuple[float, float]:
@@ -113,6 +113,7 @@ class SummationHistogramEncoding(_HistogramEncoding):
         """Return how many people have each value; see `FrequencyProtocol.estimate`."""
         found = self.read(reports)
         n = enough(len(found))
+        # Cells are whole steps, so that the sum is exact before it becomes a number of people.
         counts = found.payload["cells"].sum(axis=0, dtype=np.int64) / STEPS
         return self._estimated(counts, np.full(len(counts), n * self.variance()), n, self.guarantee_of(found))
 
@@ -138,7 +139,7 @@ class ThresholdHistogramEncoding(_HistogramEncoding, SupportProtocol):
 
     def __init__(self, *, domain: object = None, epsilon: object = None, threshold: object = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
-        self._chosen = None if threshold is None else _checked(threshold)
+        self._chosen = None if threshold is None else _check_threshold(threshold)
         self.step = self._best_step() if self._chosen is None else round(self._chosen * STEPS)
 
     @property
@@ -162,7 +163,7 @@ class ThresholdHistogramEncoding(_HistogramEncoding, SupportProtocol):
         return int(steps[np.argmin(q * (1 - q) / (p - q) ** 2)])
 
     def plausibility_tests(self) -> Iterator[Test]:
-        """Yield what honest reports are compared with; see `plausibility`."""
+        """Yield what honest reports are compared with; see `_plausibility`."""
         yield partial(plausibility.supports, self)
         yield partial(plausibility.noise_reach, scale=float(self.scale), most=STEPS)
 
@@ -176,7 +177,7 @@ def _above(steps: NDArray[np.int64], scale: float) -> tuple[Floats, Floats]:
     return 1 - tail * np.exp((steps - STEPS) / scale), tail * np.exp(-(steps + 1) / scale)
 
 
-def _checked(threshold: object) -> Fraction:
+def _check_threshold(threshold: object) -> Fraction:
     value = check_probability(threshold, name="threshold")
     if round(value * STEPS) == 0:
         raise ParameterError("The threshold is not above 0.", fix="use a threshold such as 0.6, or leave it out.")

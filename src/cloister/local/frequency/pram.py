@@ -5,7 +5,7 @@ is the logarithm of the largest ratio within a column. Made for matrices that fi
 whose lies stay near the truth; for plain categories direct encoding is the best symmetric matrix. After Gouweleeuw,
 Kooiman, Willenborg and de Wolf (1998); the estimate inverts the *transpose* of P.
 
-Privacy: claim epsilon-LDP. Devices compare one 64-bit word with integer thresholds, `transitions.quantized`, whose
+Privacy: claim epsilon-LDP. Devices compare one 64-bit word with integer thresholds, `transitions.quantize`, whose
 ratios are never above those of the matrix.
 """
 
@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np
 
 from cloister.core import exact
-from cloister.core.simplex import project_to_simplex
+from cloister.core.postprocessing import project_to_simplex
 from cloister.core.validation import check_choice, check_probability
 from cloister.errors import ParameterError, UnsafeMechanismError
-from cloister.local import plausibility
+from cloister.local import _plausibility as plausibility
+from cloister.local._output_space import Integer, OutputSpace, Payload
+from cloister.local._plausibility import Test
 from cloister.local.domain import Codes, Domain
 from cloister.local.draws import Draws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency.support import FrequencyProtocol
-from cloister.local.output_space import Integer, OutputSpace, Payload
-from cloister.local.plausibility import Test
 from cloister.local.protocol import check_local_epsilon, protocols
 from cloister.mechanisms.transitions import (
     Matrix,
@@ -38,7 +38,7 @@ from cloister.mechanisms.transitions import (
     matrix_epsilon,
     most_likely_shares,
     ordinal_matrix,
-    quantized,
+    quantize,
     quantized_matrix,
     response_matrix,
 )
@@ -79,7 +79,7 @@ class Pram(FrequencyProtocol):
         self._given = None if matrix is None else _fitting(matrix, len(declared))
         super().__init__(domain=declared, epsilon=self._cost(epsilon))
         wanted = self._given or _KINDS[kind](len(declared), epsilon=self.epsilon)
-        self.thresholds = quantized(wanted)
+        self.thresholds = quantize(wanted)
         self.output_space = OutputSpace((Integer("y", 0, len(declared) - 1),))
         self._check_epsilon()
 
@@ -106,14 +106,14 @@ class Pram(FrequencyProtocol):
         """Return how many people have each value, without bias; see `FrequencyProtocol.estimate`."""
         found = self.read(reports)
         n = enough(len(found))
-        shares = self._back @ self._observed(found.payload)
+        shares = self._back @ self._observe_shares(found.payload)
         variances = n * np.diag(self._noise(project_to_simplex(shares)))
         return self._estimated(n * shares, variances, n, self.guarantee_of(found))
 
     def most_likely(self, reports: Any) -> FrequencyEstimate:  # whatever holds reports
         """Return the counts, none negative, under which the reports are most likely; errors are those of `estimate`."""
         raw = self.estimate(reports)
-        found = most_likely_shares(self._observed(self.read(reports).payload), matrix=self.matrix)
+        found = most_likely_shares(self._observe_shares(self.read(reports).payload), matrix=self.matrix)
         notes = (found.caution,) if found.caution else ()
         return raw.mended(raw.reports * found.shares, "most_likely", *notes)
 
@@ -137,10 +137,11 @@ class Pram(FrequencyProtocol):
 
     def _noise(self, shares: Floats) -> Floats:
         """Return the covariance of one report's part of the estimate, given the true shares."""
+        # People are given and only their answers random: each true value brings the covariance of its own row.
         reported = np.diag(shares @ self._floats) - (self._floats.T * shares) @ self._floats
         return np.asarray(self._back @ reported @ self._back.T)
 
-    def _observed(self, payload: Payload) -> Floats:
+    def _observe_shares(self, payload: Payload) -> Floats:
         return np.asarray(np.bincount(payload["y"], minlength=len(self.domain)) / len(payload))
 
     def _cost(self, epsilon: object) -> object:
@@ -175,7 +176,7 @@ class Pram(FrequencyProtocol):
         return log(max(max(row) for row in self.matrix))
 
     def plausibility_tests(self) -> Iterator[Test]:
-        """Yield what honest reports are compared with; see `plausibility`."""
+        """Yield what honest reports are compared with; see `_plausibility`."""
         matrix = np.array([[float(entry) for entry in row] for row in self.matrix])
         yield partial(plausibility.symbols, low=matrix.min(axis=0), high=matrix.max(axis=0))
 

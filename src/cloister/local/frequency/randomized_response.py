@@ -1,11 +1,18 @@
-"""Randomized response to a question with two answers: Warner's design, and the two-coin design.
+"""Randomized response: tell the truth with a known probability; to two answers, and to many (direct encoding).
 
-Warner (1965): answer truly with probability ``exp(epsilon) / (exp(epsilon) + 1)``, else the opposite. Two coins
-(Greenberg et al. 1969): with probability ``truth`` the truth, otherwise a second coin that says yes with probability
-``second``; its epsilon follows from the coins. A second coin that always says yes ("heads: say yes") is refused: a no
-would then be certain truth, and epsilon infinite.
+Two answers. Warner (1965): answer truly with probability ``exp(epsilon) / (exp(epsilon) + 1)``, else the opposite. Two
+coins (Greenberg et al. 1969): with probability ``truth`` the truth, otherwise a second coin that says yes with
+probability ``second``; its epsilon follows from the coins. A second coin that always says yes ("heads: say yes") is
+refused: a no would then be certain truth, and epsilon infinite.
 
-Privacy: claim epsilon-LDP, with epsilon the logarithm of the largest ratio of the four probabilities.
+Many values, or direct encoding. Generalized randomized response (GRR, also k-RR; Warner 1965 for two values, Kairouz,
+Bonawitz and Ramage 2016): truth with ``exp(epsilon) / (exp(epsilon) + d - 1)``, each of the d - 1 lies equally often. A
+lie is the true code plus a uniform step of 1 .. d-1, modulo d; a step of 0 .. d-2 would leave out one value and prove
+much (epsilon infinite).
+
+Privacy: claim epsilon-LDP. With two answers, epsilon is the logarithm of the largest ratio of the four probabilities.
+With d values, a report y has probability p under the value y and (1 - p) / (d - 1) under each other; the threshold of p
+is rounded down, so that ``p (d - 1) / (1 - p) <= exp(epsilon)``.
 """
 
 from __future__ import annotations
@@ -17,22 +24,100 @@ from math import ceil, floor, log
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.core import exact
 from cloister.core.random import Words
 from cloister.core.validation import check_probability
 from cloister.errors import ParameterError, UnsafeMechanismError
-from cloister.local import plausibility
+from cloister.local import _plausibility as plausibility
+from cloister.local._output_space import Integer, OutputSpace, Payload
+from cloister.local._plausibility import Test
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
-from cloister.local.frequency.support import FrequencyProtocol
-from cloister.local.output_space import Integer, OutputSpace, Payload
-from cloister.local.plausibility import Test
+from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol
 from cloister.local.protocol import lie_threshold, protocols
 from cloister.mechanisms.randomized_response import randomized_response_epsilon
 
-__all__ = ["RandomizedResponse"]
+__all__ = ["DirectEncoding", "RandomizedResponse", "lie_or_tell", "truth_ratio"]
+
+
+def lie_or_tell(codes: Codes, size: int, truth: int, draws: Draws) -> Codes:
+    """Return each code, or with the rest of the truth's probability a uniform other one: one toss, then one step."""
+    told = draws.chances(truth, len(codes))
+    reported = codes.copy()
+    lies = np.flatnonzero(~told)
+    reported[lies] = (codes[lies] + 1 + draws.below(size - 1, lies.size)) % size
+    return reported
+
+
+def truth_ratio(truth: int, size: int) -> Fraction:
+    """Return how much likelier a code is told by its owner than by anybody else, exactly."""
+    told = Fraction(truth, CERTAIN)
+    return told * (size - 1) / (1 - told)
+
+
+@protocols.register("direct_encoding")
+class DirectEncoding(SupportProtocol):
+    """Tell the truth as often as epsilon allows, else a uniform lie (GRR).
+
+    >>> protocol = DirectEncoding(domain=["red", "green", "blue"], epsilon=1)
+    >>> reports = protocol.randomize(["red"] * 600 + ["blue"] * 400)
+    >>> estimate = protocol.estimate(reports)
+    >>> list(estimate.counts)
+    ['red', 'green', 'blue']
+    """
+
+    name = "direct_encoding"
+
+    def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
+        super().__init__(domain=domain, epsilon=epsilon)
+        self.truth = CERTAIN - lie_threshold(self.epsilon, len(self.domain) - 1)
+        self.output_space = OutputSpace((Integer("y", 0, len(self.domain) - 1),))
+        self._check_epsilon()
+
+    @property
+    def probabilities(self) -> tuple[Fraction, Fraction]:
+        """Return (p, q): how often the truth is told, and each lie."""
+        told = Fraction(self.truth, CERTAIN)
+        return told, (1 - told) / (len(self.domain) - 1)
+
+    @property
+    def likelihood_ratio(self) -> Fraction:
+        """Return p / q."""
+        return truth_ratio(self.truth, len(self.domain))
+
+    def perturb(self, codes: Codes, draws: Draws) -> Payload:
+        """Return reports: a toss whether to tell the truth, then the step of the lie."""
+        return self.output_space.rows(y=lie_or_tell(codes, len(self.domain), self.truth, draws))
+
+    def support_counts(self, payload: Payload) -> NDArray[np.int64]:
+        """Return how often each value was reported."""
+        return np.bincount(payload["y"], minlength=len(self.domain)).astype(np.int64)
+
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report."""
+        return self._by_support(
+            payload["y"].astype(np.int64)[:, None] == np.arange(len(self.domain), dtype=np.int64)[None, :]
+        )
+
+    @property
+    def likeliest_report(self) -> float:
+        """Return the logarithm of the largest probability of any report under any value."""
+        return log(max(self.probabilities))
+
+    def plausibility_tests(self) -> Iterator[Test]:
+        """Yield what honest reports are compared with; see `_plausibility`."""
+        yield partial(plausibility.supports, self)
+
+    @property
+    def values_raised(self) -> int:
+        """Return how many values one report can raise together."""
+        return 1
+
+    def _params(self) -> dict[str, Any]:
+        return {"truth": str(self.truth)}
 
 
 @protocols.register("randomized_response")
@@ -75,6 +160,7 @@ class RandomizedResponse(FrequencyProtocol):
             return CERTAIN - lie, lie
         truth, second = self._coins
         forced = (1 - truth) * second
+        # Both are rounded towards each other, which lowers the ratio of a yes and that of a no.
         return floor((truth + forced) * CERTAIN), ceil(forced * CERTAIN)
 
     @property
@@ -120,7 +206,7 @@ class RandomizedResponse(FrequencyProtocol):
         return log(max(p, 1 - p, q, 1 - q))
 
     def plausibility_tests(self) -> Iterator[Test]:
-        """Yield what honest reports are compared with; see `plausibility`."""
+        """Yield what honest reports are compared with; see `_plausibility`."""
         p, q = map(float, self.probabilities)
         yes = sorted((p, q))
         low, high = np.array([1 - yes[1], yes[0]]), np.array([1 - yes[0], yes[1]])
@@ -130,6 +216,7 @@ class RandomizedResponse(FrequencyProtocol):
         """Return by how much one report can raise, and lower, an estimated count."""
         p, q = map(float, self.probabilities)
         parts = [(1 - q) / (p - q), -q / (p - q)]
+        # The count of no is all less that of yes, so that a report moves it by what is left of one person.
         parts += [1 - part for part in parts]
         return max(parts), -min(parts)
 

@@ -27,21 +27,20 @@ from cloister.core.guarantees import SEEDED_RANDOMNESS, Caveat, LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.validation import check_count, check_probability
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeMechanismError
-from cloister.local import plausibility
+from cloister.local import _plausibility as plausibility
+from cloister.local._affine_hashing import bloom_filters, hash_functions, prime_for
+from cloister.local._output_space import Bits, Integer, OutputSpace, Payload
+from cloister.local._packed_rows import column_counts
+from cloister.local._plausibility import Test
 from cloister.local.domain import Codes, Domain
 from cloister.local.draws import CERTAIN, Draws, SourceDraws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
-from cloister.local.frequency.rappor_decoding import CohortBits, Decoding, bit_gains, decode, planned_variances
+from cloister.local.frequency._rappor_regression import CohortBits, Decoding, bit_gains, decode, plan_variances
 from cloister.local.frequency.support import FrequencyProtocol
 from cloister.local.frequency.unary import noisy_bits
-from cloister.local.kernels.affine_hashing import prime_for
-from cloister.local.kernels.bloom_filters import bloom_filters, hash_functions
-from cloister.local.kernels.column_counts import column_counts
-from cloister.local.output_space import Bits, Integer, OutputSpace, Payload
-from cloister.local.plausibility import Test
 from cloister.local.protocol import FOLLOWED, lie_threshold, protocols
-from cloister.local.reports import Report
-from cloister.mechanisms.sampling.packed_bits import packed_bernoulli
+from cloister.local.reports import LocalReport
+from cloister.mechanisms.sampling.coins import packed_bernoulli
 
 __all__ = ["Rappor", "RapporDevice"]
 
@@ -98,13 +97,14 @@ class Rappor(FrequencyProtocol):
     ) -> None:
         declared = Domain.of(domain)
         self.hashes = check_count(hashes, name="hashes", at_least=1)
-        self._noise = None if noise is None else _checked_noise(noise)
+        self._noise = None if noise is None else _check_noise(noise)
         super().__init__(domain=declared, epsilon=self._cost(epsilon))
         self._sizes = (bits, cohorts)
         self.bits, self.cohorts = self._shape(bits, cohorts)
         self.prime = prime_for(len(declared), self.bits)
         self.flip = _flip_of(self._noise) if self._noise else lie_threshold(self.epsilon / (2 * self.hashes))
-        self._told = _checked_coins(one_if_set, one_if_clear)
+        self._told = _check_coins(one_if_set, one_if_clear)
+        # These coins may be rounded either way, since the promise rests on the permanent bits alone.
         self.set_threshold, self.clear_threshold = (round(chance * CERTAIN) for chance in self._told)
         self.output_space = OutputSpace((Integer("cohort", 0, self.cohorts - 1), Bits("bits", self.bits)))
         self._check_distinct()
@@ -180,6 +180,7 @@ class Rappor(FrequencyProtocol):
             for threshold in (self.flip, self.set_threshold, self.clear_threshold)
         )
         kept = packed[cohorts, codes] ^ turned
+        # Both tosses are drawn for every bit and the kept bit chooses: no value decides how many words are taken.
         return self.output_space.rows(cohort=cohorts, bits=(kept & if_set) | (~kept & if_clear))
 
     def estimate(self, reports: Any) -> FrequencyEstimate:  # whatever holds reports
@@ -216,7 +217,7 @@ class Rappor(FrequencyProtocol):
         """
         share = float(check_probability(frequency, name="frequency"))
         own, other = map(float, self.probabilities)
-        return float(planned_variances(self.filters, share, one_if_set=own, one_if_clear=other).max())
+        return float(plan_variances(self.filters, share, one_if_set=own, one_if_clear=other).max())
 
     @cached_property
     def _functions(self) -> NDArray[np.int64]:
@@ -272,6 +273,8 @@ class Rappor(FrequencyProtocol):
         found = np.empty((len(payload), len(self.domain)))
         for cohort in np.unique(payload["cohort"]).tolist():
             rows = payload["cohort"] == cohort
+            # Against an empty filter a value differs in its own bits only, so that one product gives a cohort's
+            # likelihoods.
             found[rows] = gains[rows] @ self.filters[cohort].T
         return found
 
@@ -284,14 +287,16 @@ class Rappor(FrequencyProtocol):
         return max(count * told + (self.bits - count) * untold for count in ones) - log(self.cohorts)
 
     def plausibility_tests(self) -> Iterator[Test]:
-        """Yield what honest reports are compared with; see `plausibility`."""
+        """Yield what honest reports are compared with; see `_plausibility`."""
         p, q = map(float, self.probabilities)
         weights = self.filters.sum(axis=2)
         cohorts = np.full(self.cohorts, 1 / self.cohorts)
         yield partial(plausibility.shares, field="cohort", law=cohorts, name="cohorts")
         yield partial(plausibility.bits_by_cohort, self)
+        # Where hashes of a value collide its filter has fewer ones, and no law holds whatever people's values are.
         if weights.min() == weights.max():
             yield partial(plausibility.number_of_ones, law=plausibility.ones_law(self.bits, int(weights.max()), p, q))
+        # Several hashes let one value set two bits, and how often pairs meet would then depend on people's values.
         if self.hashes == 1:
             yield partial(plausibility.pairs, size=self.bits, p=p, q=q, neither=q * q, one=p * q)
 
@@ -301,6 +306,8 @@ class Rappor(FrequencyProtocol):
         if_one, if_zero = (1 - other) / (own - other), -other / (own - other)
         best = worst = 0.0
         for gains in bit_gains(self.filters):
+            # A bit may raise a value when told as 1 or when told as 0: whoever attacks takes the better one, bit by
+            # bit.
             values = gains * if_one, gains * if_zero
             best = max(best, float(np.maximum(*values).sum(axis=0).max()))
             worst = min(worst, float(np.minimum(*values).sum(axis=0).min()))
@@ -364,7 +371,7 @@ class RapporDevice:
         """Return what this person has spent: the protocol's epsilon for each different value told so far."""
         return self.protocol.epsilon * len(self._kept)
 
-    def report(self, value: object, *, random_state: RandomState = None) -> Report:
+    def report(self, value: object, *, random_state: RandomState = None) -> LocalReport:
         """Return a report of a value, made from the permanent bits that are kept for it.
 
         What was once made with predictable randomness taints all later reports of the device.
@@ -375,11 +382,12 @@ class RapporDevice:
         code = self.protocol.domain.code(value)
         source = random_source(random_state)
         draws, cohort = SourceDraws(source), np.array([self._cohort])
+        # Bits that were predictable once are replayed for ever, so that the mark stays whatever is drawn later.
         self._caveats = self._caveats or caveats_of(source)
         if code not in self._kept:
             self._kept[code] = self.protocol.permanent(np.array([code]), cohort, draws)[0]
         told = self.protocol.instantaneous(self._kept[code][None], draws)
-        return Report(self.protocol, self.protocol.output_space.rows(cohort=cohort, bits=told), self._caveats)
+        return LocalReport(self.protocol, self.protocol.output_space.rows(cohort=cohort, bits=told), self._caveats)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the device's memory as JSON-ready values; it tells which values were reported and must stay there."""
@@ -398,10 +406,11 @@ class RapporDevice:
 
 
 def _flip_of(noise: Fraction) -> int:
+    # More bits turned is more privacy.
     return ceil(noise / 2 * CERTAIN)
 
 
-def _checked_noise(noise: object) -> Fraction:
+def _check_noise(noise: object) -> Fraction:
     value = check_probability(noise, name="noise")
     if value == 0:
         raise UnsafeMechanismError(
@@ -411,7 +420,7 @@ def _checked_noise(noise: object) -> Fraction:
     return value
 
 
-def _checked_coins(one_if_set: object, one_if_clear: object) -> tuple[Fraction, Fraction]:
+def _check_coins(one_if_set: object, one_if_clear: object) -> tuple[Fraction, Fraction]:
     coins = check_probability(one_if_set, name="one_if_set"), check_probability(one_if_clear, name="one_if_clear")
     if not 0 < round(coins[1] * CERTAIN) < round(coins[0] * CERTAIN) < CERTAIN:
         raise ParameterError(

@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from cloister.core import exact
 from cloister.core.validation import check_count
 from cloister.errors import ParameterError
-from cloister.local import plausibility
+from cloister.local import _plausibility as plausibility
+from cloister.local._output_space import Bits, OutputSpace, Payload
+from cloister.local._packed_rows import column_counts
+from cloister.local._plausibility import Test
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats
 from cloister.local.frequency.support import SupportProtocol
-from cloister.local.kernels.column_counts import column_counts
-from cloister.local.output_space import Bits, OutputSpace, Payload
-from cloister.local.plausibility import Test
 from cloister.local.protocol import lie_threshold, protocols
 
 __all__ = ["SubsetSelection"]
@@ -51,7 +51,7 @@ class SubsetSelection(SupportProtocol):
     def __init__(self, *, domain: object = None, epsilon: object = None, size: int | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self._chosen = size
-        self.size = self._best_size() if size is None else self._checked(size)
+        self.size = self._best_size() if size is None else self._check_size(size)
         others = len(self.domain) - self.size
         self.truth = CERTAIN - lie_threshold(self.epsilon, Fraction(others, self.size))
         self.output_space = OutputSpace((Bits("bits", len(self.domain), ones=self.size),))
@@ -79,6 +79,7 @@ class SubsetSelection(SupportProtocol):
         chosen = np.zeros((len(codes), len(self.domain)), dtype=np.bool_)
         chosen[np.arange(len(codes)), codes] = told
         for step in range(len(self.domain) - 1):
+            # The own value is stepped over: the toss has decided about it.
             places = step + (step >= codes)
             taken = draws.below(len(self.domain) - 1 - step, len(codes)) < room
             chosen[np.arange(len(codes)), places] = taken
@@ -95,7 +96,7 @@ class SubsetSelection(SupportProtocol):
         near = max(1, int(count / (growth + 1)))
         return min((near, min(near + 1, count - 1)), key=lambda size: _variance(size, count, growth))
 
-    def _checked(self, size: int) -> int:
+    def _check_size(self, size: int) -> int:
         if check_count(size, name="size", at_least=1) >= len(self.domain):
             raise ParameterError("A set of all values tells nothing.", fix=f"use size <= {len(self.domain) - 1}.")
         return size
@@ -114,11 +115,12 @@ class SubsetSelection(SupportProtocol):
         return max(with_own, without)
 
     def plausibility_tests(self) -> Iterator[Test]:
-        """Yield what honest reports are compared with; see `plausibility`."""
+        """Yield what honest reports are compared with; see `_plausibility`."""
         p, q = map(float, self.probabilities)
         size, places = len(self.domain), self.size
         yield partial(plausibility.supports, self)
         if size > 2:
+            # Given whether the own value is in, the other places are a uniform set of the other values.
             others = (size - 1) * (size - 2)
             neither = (p * (places - 1) * (places - 2) + (1 - p) * places * (places - 1)) / others
             one = p * (places - 1) / (size - 1)

@@ -3,11 +3,15 @@
 With p the probability that a report supports its sender's value and q that it supports another one, the number of
 supporting reports I estimates the count ``(I - n q) / (p - q)`` without bias, with variance
 ``(c p (1 - p) + (n - c) q (1 - q)) / (p - q)**2`` for a true count c (Wang, Blocki, Li and Jha 2017).
+
+`debias_supports` does the same for a device that does more than one protocol, such as fakes or a second layer: p and q
+are then how often a report supports a value whatever the device does.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from math import log
 from typing import Any
@@ -17,12 +21,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from cloister.core.guarantees import LocalDP
 from cloister.core.validation import check_probability
+from cloister.data.columns import Category
+from cloister.errors import ParameterError
+from cloister.local._output_space import Payload
 from cloister.local.domain import Codes, Domain
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
-from cloister.local.output_space import Payload
 from cloister.local.protocol import Protocol
+from cloister.local.reports import Reports
 
-__all__ = ["FrequencyProtocol", "SupportProtocol", "is_one"]
+__all__ = ["FrequencyProtocol", "SupportProtocol", "check_support_protocol", "debias_supports", "is_one"]
 
 
 def is_one(values: Any) -> bool:  # one value or many
@@ -119,6 +126,7 @@ class SupportProtocol(FrequencyProtocol):
         found = self.read(reports)
         n, (p, q) = enough(len(found)), map(float, self.probabilities)
         counts = (self.support_counts(found.payload) - n * q) / (p - q)
+        # An estimate below zero or above all is nobody's count: its variance is that of the nearest possible one.
         likely = np.clip(counts, 0, n)
         variances = (likely * p * (1 - p) + (n - likely) * q * (1 - q)) / (p - q) ** 2
         return self._estimated(counts, variances, n, self.guarantee_of(found))
@@ -137,3 +145,38 @@ class SupportProtocol(FrequencyProtocol):
     def _by_support(self, supports: NDArray[np.bool_]) -> Floats:
         """Return the likelihoods of reports that are likelier by one ratio under each value that they support."""
         return np.asarray(supports * log(self.likelihood_ratio), dtype=np.float64)
+
+
+def check_support_protocol(protocol: Protocol) -> SupportProtocol:
+    """Return a protocol whose reports support values of a domain, or raise."""
+    if not isinstance(protocol, SupportProtocol):
+        raise ParameterError(
+            "This needs a protocol whose reports support values of a domain.",
+            fix='use DirectEncoding or OptimizedUnaryEncoding, or method="sample_one" for several attributes.',
+        )
+    return protocol
+
+
+def debias_supports(
+    reports: Reports, *, domain: Sequence[Category], probabilities: tuple[Fraction, Fraction], guarantee: LocalDP
+) -> FrequencyEstimate:
+    """Return the estimate from reports that support values, given how often they do in all.
+
+    Args:
+        reports: of a protocol whose reports support values.
+        domain: the values.
+        probabilities: how often a report supports its sender's value, and any other, whatever the device does.
+        guarantee: what the estimate carries.
+    """
+    protocol, n = check_support_protocol(reports.protocol), enough(len(reports))
+    p, q = map(float, probabilities)
+    counts = (protocol.support_counts(reports.payload) - n * q) / (p - q)
+    likely = np.clip(counts, 0, n)
+    return FrequencyEstimate(
+        domain=tuple(domain),
+        raw_counts=np.asarray(counts, dtype=np.float64),
+        raw_errors=np.sqrt((likely * p * (1 - p) + (n - likely) * q * (1 - q)) / (p - q) ** 2),
+        reports=n,
+        protocol=protocol.name,
+        guarantee=guarantee,
+    )

@@ -24,9 +24,8 @@ from cloister.core.guarantees import Guarantee
 from cloister.core.validation import check_bounds, check_count, check_positive
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeMechanismError
 from cloister.local.domain import Domain
-from cloister.local.naive_bayes.binning import Bins, finite_numbers
-from cloister.local.naive_bayes.people import columns_of
-from cloister.local.naive_bayes.tables import Floats
+from cloister.local.naive_bayes._joint_tables import Floats
+from cloister.local.naive_bayes.features import Bins, columns_of, finite_numbers
 
 __all__ = ["PublicProjection", "between_scatter", "check_projection", "scatter"]
 
@@ -60,12 +59,13 @@ class PublicProjection:
         guarantee: Guarantee | None = None,
     ) -> PublicProjection:
         """Return the projection to principal components (PCA) of rows; see `discriminant` for the arguments."""
+        # Where the rows come from is asked before they are read: without an answer there is no projection.
         origin = _origin(public, guarantee)
-        scaled, bounds = _scaled(rows, columns)
+        scaled, bounds = _scale_columns(rows, columns)
         center = scaled.mean(axis=0)
         count = _components(components, scaled.shape[1])
         _, vectors = np.linalg.eigh(scatter(scaled))
-        return cls._made(bounds, center, vectors[:, ::-1][:, :count], scaled, origin)
+        return cls._build(bounds, center, vectors[:, ::-1][:, :count], scaled, origin)
 
     @classmethod
     def discriminant(
@@ -96,13 +96,13 @@ class PublicProjection:
             UnsafeMechanismError: if neither is given.
         """
         origin = _origin(public, guarantee)
-        scaled, bounds = _scaled(rows, columns)
+        scaled, bounds = _scale_columns(rows, columns)
         known = Domain.of(classes)
         within = scatter(scaled) + float(check_positive(rho, name="rho")) * np.eye(scaled.shape[1])
         between = between_scatter(scaled, known.codes(labels), len(known))
         count = _components(len(known) - 1 if components is None else components, scaled.shape[1])
-        chosen = _generalized(between, within)[:, :count]
-        return cls._made(bounds, scaled.mean(axis=0), chosen, scaled, origin)
+        chosen = _solve_eigenvectors(between, within)[:, :count]
+        return cls._build(bounds, scaled.mean(axis=0), chosen, scaled, origin)
 
     @property
     def inputs(self) -> list[str]:
@@ -119,7 +119,7 @@ class PublicProjection:
         """Return the public bounds of each component, for `LocalGaussianNaiveBayes`."""
         return dict(zip(self.names, self.limits, strict=True))
 
-    def binned(self, count: int) -> dict[str, Bins]:
+    def to_bins(self, count: int) -> dict[str, Bins]:
         """Return bins of equal width for each component, for `LocalCategoricalNaiveBayes`."""
         return {name: Bins.equal_width(limits, count=count) for name, limits in self.bounds.items()}
 
@@ -129,7 +129,7 @@ class PublicProjection:
         Args:
             rows: a data frame, a mapping of columns, or rows of values in the order of the columns.
         """
-        scaled, _ = _scaled(rows, self.columns)
+        scaled, _ = _scale_columns(rows, self.columns)
         return np.asarray((scaled - self.center) @ self.directions)
 
     @property
@@ -148,12 +148,14 @@ class PublicProjection:
         }
 
     @classmethod
-    def _made(
+    def _build(
         cls, bounds: Mapping[str, tuple[float, float]], center: Floats, directions: Floats, rows: Floats, origin: str
     ) -> PublicProjection:
+        # Eigenvectors have no sign of their own; a fixed one gives every device and every library the same directions.
         signs = np.where(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])] < 0, -1, 1)
         directions = directions * signs
         found = (rows - center) @ directions
+        # The extremes are those of public rows, and become the bounds to which people's components are clamped.
         limits = tuple(zip(found.min(axis=0).tolist(), found.max(axis=0).tolist(), strict=True))
         if any(not low < high for low, high in limits):
             raise ParameterError("A component is the same for all rows.", fix="use fewer components.")
@@ -180,13 +182,15 @@ def between_scatter(rows: Floats, labels: NDArray[np.int64], classes: int) -> Fl
     """Return ``sum_l N_l mu_l mu_l' - N mu mu'``: the grand mean is taken off once."""
     sums = np.zeros((classes, rows.shape[1]))
     np.add.at(sums, labels, rows)
+    # An empty class has no mean, and its sums are zero anyway.
     counts = np.maximum(np.bincount(labels, minlength=classes), 1)
     mean = rows.mean(axis=0)
     return np.asarray((sums.T / counts) @ sums - len(rows) * np.outer(mean, mean))
 
 
-def _generalized(between: Floats, within: Floats) -> Floats:
+def _solve_eigenvectors(between: Floats, within: Floats) -> Floats:
     """Return unit vectors v with ``between v = lambda within v``, the largest lambda first."""
+    # The root turns the generalized problem into a symmetric one, whose eigenvalues are real.
     root = np.linalg.inv(np.linalg.cholesky(within))
     _, vectors = np.linalg.eigh(root @ between @ root.T)
     found = root.T @ vectors[:, ::-1]
@@ -205,7 +209,7 @@ def _origin(public: str | None, guarantee: Guarantee | None) -> str:
     )
 
 
-def _scaled(rows: Any, columns: object) -> tuple[Floats, dict[str, tuple[float, float]]]:
+def _scale_columns(rows: Any, columns: object) -> tuple[Floats, dict[str, tuple[float, float]]]:
     if not isinstance(columns, Mapping) or not columns:
         raise ParameterTypeError(
             "The columns are not declared with bounds.", fix='write for example columns={"age": (0, 110)}.'

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 
 from cloister.core import exact
-from cloister.local import plausibility_numbers
+from cloister.local import _plausibility as plausibility
+from cloister.local._output_space import Integer, OutputSpace, Payload, report_error
+from cloister.local._plausibility import Test
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
+from cloister.local.numeric._bounds import STEPS, Floats
 from cloister.local.numeric.base import MeanProtocol
 from cloister.local.numeric.duchi import Bit
-from cloister.local.numeric.grid import STEPS, Floats
 from cloister.local.numeric.piecewise import piecewise_window
-from cloister.local.output_space import Integer, OutputSpace, Payload, malformed
-from cloister.local.plausibility import Test
 from cloister.local.protocol import protocols
 
 __all__ = ["SWITCH", "Hybrid"]
@@ -45,7 +45,7 @@ class _Parts(OutputSpace):
         super().check(payload)
         is_point = payload["part"] == 1
         if not (np.where(is_point, self.points, payload["y"] <= 1)).all():
-            raise malformed()
+            raise report_error()
         return payload
 
     def parse(self, values: Any) -> Payload:  # JSON values
@@ -68,6 +68,7 @@ class Hybrid(MeanProtocol):
         super().__init__(bounds=bounds, epsilon=epsilon, steps=steps)
         self.bit = Bit.of(self.epsilon, self.grid.steps)
         self.window = piecewise_window(self.epsilon, self.grid.steps)
+        # The coin may be rounded either way: it is public, and both parts keep the epsilon by themselves.
         share = 1 - exact.exp_bounds(-self.epsilon / 2)[1] if self.epsilon > SWITCH else 0
         self.share = int(share * CERTAIN)
         self.output_space = _Parts(
@@ -107,13 +108,14 @@ class Hybrid(MeanProtocol):
         return log(max((1 - share) * Fraction(self.bit.high, CERTAIN), share * self.window.likeliest))
 
     def plausibility_tests(self) -> Iterator[Test]:
-        """Yield what honest reports are compared with; see `plausibility`."""
+        """Yield what honest reports are compared with; see `_plausibility`."""
         share, is_point = self.share / CERTAIN, 1
-        yield partial(plausibility_numbers.parts, share=share)
-        low, high = (ends * (1 - share) for ends in plausibility_numbers.bits_between(self.bit))
-        yield partial(plausibility_numbers.bits, low=low, high=high, part=0)
-        low, high = (ends * share for ends in plausibility_numbers.cells_between(self.window))
-        yield partial(plausibility_numbers.cells, count=self.window.cells, low=low, high=high, part=is_point)
+        yield partial(plausibility.parts, share=share)
+        # The counts are among all reports, so that the coin's share multiplies the probabilities of its part.
+        low, high = (ends * (1 - share) for ends in plausibility.bits_between(self.bit))
+        yield partial(plausibility.bits, low=low, high=high, part=0)
+        low, high = (ends * share for ends in plausibility.cells_between(self.window))
+        yield partial(plausibility.cells, count=self.window.cells, low=low, high=high, part=is_point)
 
     def _params(self) -> dict[str, Any]:
         return {"piecewise_share": str(self.share), "duchi": self.bit.params(), "piecewise": self.window.params()}

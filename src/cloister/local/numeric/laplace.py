@@ -4,7 +4,7 @@ The oldest way (Dwork, McSherry, Nissim and Smith 2006, on each device): add noi
 [-1, 1] its variance is about ``8 / epsilon**2``, for d numbers ``8 d**2 / epsilon**2`` each. One bit is better up to
 epsilon 2.32, and the hybrid always; noise is here for its simplicity and for comparison.
 
-Noise is added to whole steps and drawn exactly (`mechanisms.sampling.discrete_laplace`), never in floating point.
+Noise is added to whole steps and drawn exactly (`mechanisms.sampling.discrete_noise`), never in floating point.
 Reports outside of a wide public range, 40 scales beyond the bounds, are folded into its ends; that moves a mean by less
 than 1e-17 scales.
 
@@ -28,17 +28,16 @@ from numpy.typing import NDArray
 
 from cloister.core import exact
 from cloister.errors import ParameterError
-from cloister.local import plausibility_numbers
+from cloister.local import _plausibility as plausibility
+from cloister.local._output_space import Integer, Integers, OutputSpace, Payload
+from cloister.local._plausibility import Test
 from cloister.local.domain import Codes
 from cloister.local.draws import Draws, source_of
-from cloister.local.numeric.base import MeanProtocol
-from cloister.local.numeric.grid import Floats
-from cloister.local.numeric.vectors import VectorProtocol
-from cloister.local.output_space import Integer, Integers, OutputSpace, Payload
-from cloister.local.plausibility import Test
+from cloister.local.numeric._bounds import Floats
+from cloister.local.numeric.base import MeanProtocol, VectorProtocol
 from cloister.local.protocol import protocols
-from cloister.mechanisms.noise_laws import laplace_standard_deviation
-from cloister.mechanisms.sampling.discrete_laplace import discrete_laplace
+from cloister.mechanisms.sampling.discrete_noise import discrete_laplace
+from cloister.mechanisms.step_noise import laplace_standard_deviation
 
 __all__ = ["NOISE_STEPS", "LaplaceVector", "LocalLaplace"]
 
@@ -66,6 +65,7 @@ class _Noise:
     @property
     def likeliest(self) -> float:
         """Return the logarithm of the probability of no noise, beside which a folded end is nothing."""
+        # The mode has probability (1 - r) / (1 + r) with r = exp(-1 / scale), which is a hyperbolic tangent.
         return math.log(math.tanh(1 / (2 * float(self.scale))))
 
     @property
@@ -116,9 +116,9 @@ class LocalLaplace(MeanProtocol):
         return self._noise.likeliest
 
     def plausibility_tests(self) -> Iterator[Test]:
-        """Yield what honest reports are compared with; see `plausibility`."""
+        """Yield what honest reports are compared with; see `_plausibility`."""
         ends = (0, self.grid.steps)
-        yield partial(plausibility_numbers.noise, scale=float(self.scale), ends=ends)
+        yield partial(plausibility.noise, scale=float(self.scale), ends=ends)
 
     def _params(self) -> dict[str, Any]:
         return {"steps": self.grid.steps, **self._noise.params()}
@@ -164,8 +164,8 @@ class LaplaceVector(VectorProtocol):
         return self.dimensions * self._noise.likeliest
 
     def plausibility_tests(self) -> Iterator[Test]:
-        """Yield what honest reports are compared with; see `plausibility`."""
-        yield partial(plausibility_numbers.noise, scale=float(self.scale), ends=(0, self.steps))
+        """Yield what honest reports are compared with; see `_plausibility`."""
+        yield partial(plausibility.noise, scale=float(self.scale), ends=(0, self.steps))
 
     def _params(self) -> dict[str, Any]:
         return {"steps": self.steps, **self._noise.params()}

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from cloister.local.survey.collector import Collector, Intake
 from cloister.local.survey.example import EXAMPLE, example_survey
-from cloister.local.survey.levels import DEFAULT_LEVELS, OFF, Level
+from cloister.local.survey.levels import DEFAULT_LEVELS, OFF, Statement, SurveyLevel, total_statement
 from cloister.local.survey.model import Survey
-from cloister.local.survey.planning import PlanRow, SurveyPlan, plan_survey
-from cloister.local.survey.questions import Question, QuestionKind
+from cloister.local.survey.questions import QuestionKind, SurveyQuestion
 from cloister.local.survey.results import LevelResult, QuestionResult, SurveyResult
+from cloister.local.survey.sample_size import PlanRow, SurveyPlan, plan_survey
 from cloister.local.survey.simulation import Simulation, simulate
-from cloister.local.survey.statements import Statement, total_statement
-from cloister.local.survey.submissions import Submission, token_id
-from cloister.local.survey.terms import Terms
+from cloister.local.survey.submissions import Submission, SurveyTerms, token_id
 
 __all__ = [
     "DEFAULT_LEVELS",
@@ -27,19 +25,19 @@ __all__ = [
     "OFF",
     "Collector",
     "Intake",
-    "Level",
     "LevelResult",
     "PlanRow",
-    "Question",
     "QuestionKind",
     "QuestionResult",
     "Simulation",
     "Statement",
     "Submission",
     "Survey",
+    "SurveyLevel",
     "SurveyPlan",
+    "SurveyQuestion",
     "SurveyResult",
-    "Terms",
+    "SurveyTerms",
     "example_survey",
     "plan_survey",
     "simulate",

@@ -4,15 +4,22 @@ A submission is checked and taken whole or not at all. What is kept is a bag of 
 an order that says nothing, and apart from them the hashes of used ids. Nothing connects the two, nor the reports of one
 person with each other. Days are only counted.
 
+At rest are one file of reports without ids, and one of used ids without reports. Both are sorted, so that neither tells
+in which order people came, and nothing connects a line of one with a line of the other. Keep them in different places,
+with different readers, where that is possible.
+
 Not promised: whoever receives a submission sees its id and its reports side by side at that moment, and an observer of
 the network sees who sends. Levels, and questions left out, are visible.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
+import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,23 +27,144 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.atomic_files import write_text
+from cloister.data.text_files import read_text
 from cloister.errors import (
+    CloisterError,
+    DataError,
     DuplicateReportError,
     ForeignReportError,
     MalformedReportError,
     ParameterError,
     ReportError,
 )
-from cloister.local.output_space import Payload, malformed
+from cloister.local._output_space import Payload, report_error
 from cloister.local.reports import Reports
-from cloister.local.survey import keeping
-from cloister.local.survey.checking import Checker, Place
 from cloister.local.survey.levels import OFF
 from cloister.local.survey.model import Survey
 from cloister.local.survey.results import SurveyResult, estimate_survey
-from cloister.local.survey.submissions import Submission, is_id, parse
+from cloister.local.survey.submission_checks import Checker, Place
+from cloister.local.survey.submissions import Submission, is_day, is_id, parse
 
-__all__ = ["FOREIGN", "Collector", "Intake"]
+__all__ = [
+    "FOREIGN",
+    "REPORTS",
+    "USED",
+    "Collector",
+    "Intake",
+    "damage_error",
+    "prepare",
+    "read_bags",
+    "read_used",
+    "write_bags",
+    "write_used",
+]
+
+
+REPORTS = "reports.json"
+USED = "used-ids.json"
+_BAGS_SCHEMA = "cloister.collected_reports/1"
+_USED_SCHEMA = "cloister.used_ids/1"
+
+
+def prepare(folder: str | Path, *, overwrite: bool) -> None:
+    """Make the folder if need be, and refuse it if a file is in the way."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f'The folder "{folder}" cannot be made: {error.strerror}.', fix="choose a folder that you may write to."
+        ) from None
+    taken = [name for name in (USED, REPORTS) if not overwrite and (Path(folder) / name).exists()]
+    if taken:
+        raise DataError(
+            f'There is a file "{taken[0]}" in "{folder}" already.', fix="choose another folder, or say overwrite=True."
+        )
+
+
+def write_bags(
+    folder: str | Path,
+    survey: Survey,
+    bags: Mapping[tuple[str, str], Reports],
+    days: Mapping[str, int],
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the reports of each question and level, and how many submissions came on which day."""
+    packed = [
+        {"question": question, "level": level, "reports": base64.b64encode(reports.to_bytes()).decode()}
+        for (question, level), reports in sorted(bags.items())
+    ]
+    _write(folder, REPORTS, survey, {"days": dict(sorted(days.items())), "bags": packed}, overwrite=overwrite)
+
+
+def read_bags(folder: str | Path, survey: Survey) -> tuple[dict[tuple[str, str], Payload], Counter[str]]:
+    """Return the rows of each question and level, each checked anew, and the days."""
+    values = _read(folder, REPORTS, survey)
+    try:
+        read = [
+            (
+                (bag["question"], bag["level"]),
+                survey.protocol(bag["question"], bag["level"]).read(base64.b64decode(bag["reports"], validate=True)),
+            )
+            for bag in values["bags"]
+        ]
+        days = {day: _count(day, count) for day, count in values["days"].items()}
+    except (CloisterError, KeyError, TypeError, AttributeError, ValueError, binascii.Error):
+        raise damage_error(REPORTS) from None
+    bags = {place: reports.payload for place, reports in read}
+    if len(bags) < len(read):
+        raise damage_error(REPORTS)
+    return bags, Counter(days)
+
+
+def _count(day: object, count: object) -> int:
+    if not is_day(day) or type(count) is not int or not 1 <= count < 2**53:
+        raise ValueError
+    return count
+
+
+def write_used(folder: str | Path, survey: Survey, used: Collection[str], *, overwrite: bool) -> None:
+    """Write the hashes of used ids."""
+    _write(folder, USED, survey, {"used": sorted(used)}, overwrite=overwrite)
+
+
+def read_used(folder: str | Path, survey: Survey) -> set[str]:
+    """Return the hashes of used ids."""
+    used = _read(folder, USED, survey).get("used")
+    if not isinstance(used, list) or not all(isinstance(digest, str) for digest in used):
+        raise damage_error(USED)
+    return set(used)
+
+
+def _write(folder: str | Path, name: str, survey: Survey, values: Mapping[str, Any], *, overwrite: bool) -> None:
+    document = {"schema": _schema(name), "survey": survey.id, "fingerprint": survey.fingerprint, **values}
+    write_text(Path(folder) / name, json.dumps(document, indent=1) + "\n", overwrite=overwrite)
+
+
+def _read(folder: str | Path, name: str, survey: Survey) -> dict[str, Any]:
+    text = read_text(Path(folder) / name, what="collection")
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        raise damage_error(name) from None
+    head = {"schema": _schema(name), "survey": survey.id, "fingerprint": survey.fingerprint}
+    if not isinstance(values, dict) or any(values.get(key) != value for key, value in head.items()):
+        raise DataError(
+            f"{name} is of another survey, or of another version of this one.",
+            fix="use the survey as it was published when the reports were collected.",
+        )
+    return values
+
+
+def _schema(name: str) -> str:
+    return _BAGS_SCHEMA if name == REPORTS else _USED_SCHEMA
+
+
+def damage_error(name: str) -> DataError:
+    """Return the error for a file that does not hold what was written."""
+    return DataError(f"{name} is damaged.", fix="take it from a backup.")
+
 
 Numbers: TypeAlias = NDArray[np.int64]
 
@@ -74,8 +202,8 @@ class Collector:
         survey: what was asked.
         admitted: the ids of invited people (`token_id` of their tokens); None admits everybody.
 
-    >>> from cloister.local.survey import Collector, Question, Survey
-    >>> question = Question(id="married", kind="yes_no", text="Are you married?")
+    >>> from cloister.local.survey import Collector, SurveyQuestion, Survey
+    >>> question = SurveyQuestion(id="married", kind="yes_no", text="Are you married?")
     >>> survey = Survey(id="demo", title="Demo", collector="Example Institute", questions=[question])
     >>> collector = Collector(survey)
     >>> collector.add(survey.answer({"married": "yes"}))
@@ -88,7 +216,7 @@ class Collector:
         self.days: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self._checker = Checker(survey)
-        self._admitted = None if admitted is None else frozenset(map(_digest, _checked_ids(admitted)))
+        self._admitted = None if admitted is None else frozenset(map(_digest, _check_ids(admitted)))
         self._used: set[str] = set()
         self._rows: dict[Place, list[Payload]] = {place: [] for place in self._checker.places}
 
@@ -109,6 +237,8 @@ class Collector:
         """
         found = parse(submission)
         values = self._checker.check(found)
+        # All reports are read before the id is used up: whoever is refused may send again, and nothing is kept by
+        # halves.
         rows = {place: self._checker.rows(place, [value]) for place, value in values.items()}
         self._use(_digest(found.id))
         for place, row in rows.items():
@@ -136,7 +266,7 @@ class Collector:
         """Return the reports of a question and level, in an order that does not say who came when."""
         protocol = self.survey.protocol(question, level)
         rows = np.concatenate([np.empty(0, protocol.output_space.dtype), *self._rows[question, level]])
-        return Reports(protocol, _ordered(rows))
+        return Reports(protocol, _sort_rows(rows))
 
     def estimate(self) -> SurveyResult:
         """Return what everybody together answered, question by question.
@@ -154,9 +284,9 @@ class Collector:
         The ids are written first: should the second file fail, no submission can come in twice.
         """
         bags = {place: self.reports(*place) for place in self._checker.places}
-        keeping.prepare(folder, overwrite=overwrite)
-        keeping.write_used(folder, self.survey, self._used, overwrite=overwrite)
-        keeping.write_bags(folder, self.survey, bags, self.days, overwrite=overwrite)
+        prepare(folder, overwrite=overwrite)
+        write_used(folder, self.survey, self._used, overwrite=overwrite)
+        write_bags(folder, self.survey, bags, self.days, overwrite=overwrite)
 
     @classmethod
     def load(cls, survey: Survey, folder: str | Path, *, admitted: Iterable[str] | None = None) -> Collector:
@@ -166,12 +296,13 @@ class Collector:
             DataError: if the files are not there, damaged, or of another survey.
         """
         made = cls(survey, admitted=admitted)
-        bags, made.days = keeping.read_bags(folder, survey)
-        made._used = keeping.read_used(folder, survey)
+        bags, made.days = read_bags(folder, survey)
+        made._used = read_used(folder, survey)
         made._rows |= {place: [rows] for place, rows in bags.items()}
         fits = all(made.counts(question.id)[OFF] >= 0 for question in survey.questions)
+        # More submissions than used ids, or more answers than people, cannot have been written by `save`.
         if bags.keys() != set(made._checker.places) or len(made._used) < len(made) or not fits:
-            raise keeping.damaged(keeping.REPORTS)
+            raise damage_error(REPORTS)
         return made
 
     def _take(self, lines: Iterable[str | bytes]) -> Counter[str]:
@@ -188,7 +319,8 @@ class Collector:
         bags, is_wrong = self._bags([values for _, values in opened])
         is_taken = np.zeros(len(opened), dtype=bool)
         for number, (found, _) in enumerate(opened):
-            outcome = _reason(malformed()) if is_wrong[number] else self._admit(found)
+            # What no device can have made does not use up an id: somebody else may have sent it in that name.
+            outcome = _reason(report_error()) if is_wrong[number] else self._admit(found)
             outcomes[outcome] += 1
             is_taken[number] = outcome == "accepted"
         for place, (people, rows) in bags.items():
@@ -222,6 +354,7 @@ class Collector:
     def _keep(self, place: Place, rows: Payload) -> None:
         bag = self._rows[place]
         bag.append(rows)
+        # One small array for each submission takes far more memory than the reports in it.
         if len(bag) > _LOOSE:
             bag[:] = [np.concatenate(bag)]
 
@@ -235,7 +368,7 @@ class Collector:
         self._used.add(digest)
 
 
-def _checked_ids(admitted: Iterable[str]) -> list[str]:
+def _check_ids(admitted: Iterable[str]) -> list[str]:
     found = [] if isinstance(admitted, str) else list(admitted)
     if not found or not all(is_id(one) for one in found):
         raise ParameterError(
@@ -250,10 +383,11 @@ def _reason(error: ReportError) -> str:
 
 
 def _digest(identifier: str) -> str:
+    # A label of its own, so that the digest is not the one that another list keeps of the same id.
     return hashlib.sha256(b"cloister.used/1\n" + identifier.encode()).hexdigest()
 
 
-def _ordered(rows: Payload) -> Payload:
+def _sort_rows(rows: Payload) -> Payload:
     """Return rows in the order of their bytes."""
     columns = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), rows.dtype.itemsize)
     return rows[np.lexsort(columns.T[::-1])]

@@ -33,10 +33,10 @@ from cloister.errors import (
     did_you_mean,
 )
 from cloister.local.frequency.randomized_response import RandomizedResponse
-from cloister.local.survey.levels import Level, check_name, read_levels
-from cloister.local.survey.pretending import read_pretend
+from cloister.local.survey._answer_distribution import read_pretend
+from cloister.local.survey.levels import SurveyLevel, check_name, read_levels
 
-__all__ = ["Question", "QuestionKind"]
+__all__ = ["QuestionKind", "SurveyQuestion"]
 
 MOST_OPTIONS = 1000
 MOST_CHARACTERS = 1000
@@ -55,7 +55,7 @@ class QuestionKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class SurveyQuestion:
     """One question of a survey.
 
     Attributes:
@@ -87,7 +87,7 @@ class Question:
     bins: tuple[Fraction, ...] = ()
     coins: tuple[Fraction, Fraction] | None = None
     protocol: str = "auto"
-    levels: tuple[Level, ...] | None = None
+    levels: tuple[SurveyLevel, ...] | None = None
     default_level: str | None = None
     pretend: tuple[float, ...] = field(default=(), compare=False)
 
@@ -117,7 +117,8 @@ class Question:
     def bin_labels(self) -> tuple[str, ...]:
         """Return the bins in words.
 
-        >>> ages = Question(id="age", kind="number", text="Age?", bounds=(0, 99), whole=True, bins=(0, 18, 65, 99))
+        >>> edges = (0, 18, 65, 99)
+        >>> ages = SurveyQuestion(id="age", kind="number", text="Age?", bounds=(0, 99), whole=True, bins=edges)
         >>> ages.bin_labels
         ('0 to 17', '18 to 64', '65 to 99')
         """
@@ -128,7 +129,7 @@ class Question:
 
     def _bin_label(self, low: Fraction, high: Fraction, *, is_last: bool) -> str:
         if not self.whole:
-            return f"{_written(low)} to {'' if is_last else 'under '}{_written(high)}"
+            return f"{_format_number(low)} to {'' if is_last else 'under '}{_format_number(high)}"
         last = int(high) if is_last else int(high) - 1
         return f"{int(low)} to {last}" if last > low else str(last)
 
@@ -138,7 +139,7 @@ class Question:
         truth, second = self.coins or (None, None)
         return RandomizedResponse(truth=truth, second=second).epsilon
 
-    def reported(self, values: Any) -> Any:  # one answer or many
+    def encode_answers(self, values: Any) -> Any:  # one answer or many
         """Return answers as the question's protocol takes them: numbers of a histogram become their bins."""
         if not self.bins:
             return values
@@ -175,7 +176,7 @@ class Question:
             raise ParameterError("With coins, the coins are the only level.", fix="leave levels or coins out.")
 
 
-def _clean_yes_no(question: Question) -> None:
+def _clean_yes_no(question: SurveyQuestion) -> None:
     options = _options(question.options or ("no", "yes"))
     if len(options) != 2:
         raise ParameterError("A yes_no question has two options.", fix='write options: ["no", "yes"], or leave it out.')
@@ -184,11 +185,11 @@ def _clean_yes_no(question: Question) -> None:
         object.__setattr__(question, "coins", _coins(question.coins))
 
 
-def _clean_choice(question: Question) -> None:
+def _clean_choice(question: SurveyQuestion) -> None:
     object.__setattr__(question, "options", _options(question.options))
 
 
-def _clean_picks(question: Question) -> None:
+def _clean_picks(question: SurveyQuestion) -> None:
     options = _options(question.options)
     object.__setattr__(question, "options", options)
     if question.most is None:
@@ -200,7 +201,7 @@ def _clean_picks(question: Question) -> None:
         raise ParameterError("most is larger than the number of options.", fix=f"write most: {len(options)} or less.")
 
 
-def _clean_number(question: Question) -> None:
+def _clean_number(question: SurveyQuestion) -> None:
     if question.bounds is None:
         raise MissingBoundsError(
             "The smallest and the largest answer are not declared, and reading them from answers would not be private.",
@@ -338,7 +339,7 @@ def _bins(values: Any, bounds: tuple[Fraction, Fraction], *, whole: bool) -> tup
     if len(edges) < 3 or (edges[0], edges[-1]) != bounds or any(low >= high for low, high in pairwise(edges)):
         raise ParameterError(
             "The bins do not lead from the lower bound to the upper bound in at least two steps.",
-            fix=f"write rising edges, the first {_written(bounds[0])} and the last {_written(bounds[1])}.",
+            fix=f"write rising edges, the first {_format_number(bounds[0])} and the last {_format_number(bounds[1])}.",
         )
     if len(edges) > MOST_OPTIONS or (whole and any(edge.denominator != 1 for edge in edges)):
         raise ParameterError("There are too many bins, or edges that are not whole.", fix="use fewer, whole edges.")
@@ -373,5 +374,5 @@ def _is_written(text: str) -> bool:
     return len(text) <= MOST_CHARACTERS and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _written(value: Fraction) -> str:
+def _format_number(value: Fraction) -> str:
     return text_of_number(value)

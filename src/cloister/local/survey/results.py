@@ -18,17 +18,17 @@ from cloister.core.guarantees import ApproxDP, LocalDP
 from cloister.core.result import Result
 from cloister.data.columns import Category
 from cloister.errors import TooFewReportsError
-from cloister.local.collection.leveled_estimate import LeveledEstimate, combine
 from cloister.local.collection.levels import LEVEL_IS_VISIBLE
-from cloister.local.collection.shuffling import central_guarantee
+from cloister.local.collection.shuffle_model import central_guarantee
+from cloister.local.collection.stratification import LeveledEstimate, combine
 from cloister.local.estimates import ByValue, FrequencyEstimate, MeanEstimate, enough, z_of
 from cloister.local.poisoning import ReportCheck
 from cloister.local.protocol import FOLLOWED, Protocol
 from cloister.local.reports import Reports
-from cloister.local.survey.genuine import FALSE_ALARM, Movement, check_all, movement
-from cloister.local.survey.questions import Question, QuestionKind
-from cloister.local.survey.ratings import mean_rating
-from cloister.local.survey.statements import Statement, counted
+from cloister.local.survey._fake_reports import FALSE_ALARM, Movement, check_all, movement
+from cloister.local.survey._ratings import mean_rating
+from cloister.local.survey.levels import Statement, format_count
+from cloister.local.survey.questions import QuestionKind, SurveyQuestion
 
 if TYPE_CHECKING:
     from cloister.local.survey.model import Survey
@@ -93,7 +93,7 @@ class QuestionResult(Result):
 
     schema: ClassVar[str] = "cloister.survey_question/1"
 
-    question: Question
+    question: SurveyQuestion
     together: LeveledEstimate
     levels: tuple[LevelResult, ...]
     poisoning: Movement
@@ -138,7 +138,7 @@ class QuestionResult(Result):
     @property
     def mended(self) -> ByValue:
         """Return what is possible: shares of at least 0, adding up to 1 for a single answer; a mean within bounds."""
-        return mended_of(self.estimate)
+        return mend_estimate(self.estimate)
 
     def margins(self, confidence: object = 0.95) -> ByValue:
         """Return the half-widths of the intervals around `raw`, for the people who answered."""
@@ -171,10 +171,10 @@ class QuestionResult(Result):
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
         margins = self.margins()
-        rows = [(str(name), self.written(value, margins[name])) for name, value in self.raw.items()]
+        rows = [(str(name), self.format_value(value, margins[name])) for name, value in self.raw.items()]
         return (*rows, ("people who answered", f"{self.reports:,}"), ("promise", self.guarantee.explain()))
 
-    def written(self, value: float, margin: float) -> str:
+    def format_value(self, value: float, margin: float) -> str:
         """Return a value of this question with its margin in words."""
         return " ± ".join(self.parts(value, margin))
 
@@ -193,7 +193,7 @@ class QuestionResult(Result):
 
     def plot(self, *, raw: bool = False) -> Figure:
         """Return a chart of the mended estimate, or of the raw one, with its 95% margins."""
-        from cloister.local.survey.charts import question_chart
+        from cloister.local.survey._result_report import question_chart
 
         return question_chart(self, raw=raw)
 
@@ -256,8 +256,8 @@ class SurveyResult(Result):
         raise TooFewReportsError("Nobody answered this question.", fix="collect more reports first.")
 
     def __str__(self) -> str:
-        questions = counted(len(self.questions), "question")
-        return f"{self.survey.title}: {counted(self.submissions, 'submission')}, {questions} answered"
+        questions = format_count(len(self.questions), "question")
+        return f"{self.survey.title}: {format_count(self.submissions, 'submission')}, {questions} answered"
 
     @property
     def is_plausible(self) -> bool:
@@ -275,7 +275,7 @@ class SurveyResult(Result):
 
     def report(self, path: str | Path | None = None, *, overwrite: bool = True) -> Report:
         """Return the report, and write it where a path is given: .html, .md or .json."""
-        from cloister.local.survey.reporting import report_of
+        from cloister.local.survey._result_report import report_of
 
         made = report_of(self)
         if path is not None:
@@ -339,12 +339,13 @@ def estimate_survey(
     )
 
 
-def _question(question: Question, levels: Sequence[LevelResult], moved: Movement, *, off: int) -> QuestionResult:
+def _question(question: SurveyQuestion, levels: Sequence[LevelResult], moved: Movement, *, off: int) -> QuestionResult:
     protocols = {level.name: level.protocol for level in levels}
     strata = {level.name: level.estimate for level in levels if level.estimate is not None}
     means: dict[str, FrequencyEstimate | MeanEstimate] = {
         level.name: level.mean for level in levels if level.mean is not None
     }
+    # People of all levels are in this estimate, so that it promises what whoever chose the weakest was promised.
     highest = max(protocols[name].epsilon for name in strata)
     promise = LocalDP(epsilon=highest, assumptions=(FOLLOWED,), caveats=(LEVEL_IS_VISIBLE,))
     together = combine(strata, protocols=protocols, guarantee=promise, skipped=off)
@@ -359,7 +360,7 @@ def _question(question: Question, levels: Sequence[LevelResult], moved: Movement
     )
 
 
-def _level(question: Question, name: str, reports: Reports, check: ReportCheck | None) -> LevelResult:
+def _level(question: SurveyQuestion, name: str, reports: Reports, check: ReportCheck | None) -> LevelResult:
     protocol = reports.protocol
     return LevelResult(
         name=name,
@@ -397,7 +398,7 @@ def values_of(estimate: FrequencyEstimate | MeanEstimate) -> ByValue:
     return ByValue({"mean": estimate.value}) if isinstance(estimate, MeanEstimate) else estimate.frequencies
 
 
-def mended_of(estimate: FrequencyEstimate | MeanEstimate) -> ByValue:
+def mend_estimate(estimate: FrequencyEstimate | MeanEstimate) -> ByValue:
     """Return what is possible: shares of at least 0, adding up to 1 for a single answer; a mean within bounds."""
     if isinstance(estimate, MeanEstimate):
         low, high = estimate.bounds
@@ -413,7 +414,7 @@ def margins_of(estimate: FrequencyEstimate | MeanEstimate, confidence: object = 
     return ByValue((name, margin / estimate.reports) for name, margin in margins.items())
 
 
-def written_mean(mean: MeanEstimate) -> str:
+def format_mean(mean: MeanEstimate) -> str:
     """Return a mean with its margin in words, or that the margin leaves nothing to say."""
     from cloister.plotting.inputs import number_with_margin
 

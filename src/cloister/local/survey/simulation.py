@@ -19,11 +19,11 @@ from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.validation import check_count
 from cloister.local.estimates import ByValue
 from cloister.local.reports import Reports, header
+from cloister.local.survey._answer_distribution import draw_answers, uniform
 from cloister.local.survey.levels import OFF
 from cloister.local.survey.model import Survey
-from cloister.local.survey.planning import Mix, check_mix, read_mix
-from cloister.local.survey.pretending import draw_answers, uniform
-from cloister.local.survey.questions import Question
+from cloister.local.survey.questions import SurveyQuestion
+from cloister.local.survey.sample_size import Mix, check_mix, read_mix
 from cloister.local.survey.submissions import Submission, parse
 
 __all__ = ["Simulation", "simulate"]
@@ -69,7 +69,7 @@ class Simulation:
         """Return one line of JSON for each submission."""
         for start in range(0, len(self), _AT_ONCE):
             ids = self._ids[start : start + _AT_ONCE]
-            for identifier, reports in zip(ids, self._written(start, len(ids)), strict=True):
+            for identifier, reports in zip(ids, self._write_reports(start, len(ids)), strict=True):
                 made = Submission(
                     survey=self.survey.id,
                     fingerprint=self.survey.fingerprint,
@@ -79,7 +79,7 @@ class Simulation:
                 )
                 yield f"{made.to_json().removesuffix('[]}')}[{', '.join(reports)}]}}"
 
-    def _written(self, start: int, count: int) -> list[list[str]]:
+    def _write_reports(self, start: int, count: int) -> list[list[str]]:
         """Return the JSON of the reports of so many people, for each of them."""
         found: list[list[str]] = [[] for _ in range(count)]
         for bag in self._bags:
@@ -112,17 +112,17 @@ def simulate(
     """
     count = check_count(respondents, name="respondents", at_least=1)
     source = random_source(random_state)
-    wanted = _wanted(survey, count, mix, source)
+    wanted = _draw_levels(survey, count, mix, source)
     bags: list[_Bag] = []
     truth = {}
     for question in survey.questions:
         answers = draw_answers(question, count, source)
         levels = _levels(survey, question, wanted)
-        truth[question.id] = _truth(question, _chosen(answers, np.flatnonzero(levels != OFF)))
+        truth[question.id] = _truth(question, _pick_answers(answers, np.flatnonzero(levels != OFF)))
         for level in sorted(set(levels.tolist()) - {OFF}):
             people = np.flatnonzero(levels == level)
             made = survey.protocol(question.id, level).randomize(
-                question.reported(_chosen(answers, people)), random_state=source
+                question.encode_answers(_pick_answers(answers, people)), random_state=source
             )
             bags.append(_Bag(question=question.id, level=level, people=people, reports=made))
     return Simulation(
@@ -135,7 +135,7 @@ def _ids(count: int, source: RandomSource) -> tuple[str, ...]:
     return tuple(digits[start : start + 2 * _ID_BYTES] for start in range(0, len(digits), 2 * _ID_BYTES))
 
 
-def _wanted(survey: Survey, count: int, mix: Mix | None, source: RandomSource) -> NDArray[Any]:
+def _draw_levels(survey: Survey, count: int, mix: Mix | None, source: RandomSource) -> NDArray[Any]:
     """Return the level that each person would take everywhere; an empty text keeps what is preselected."""
     if mix is None:
         return np.full(count, "", dtype=object)
@@ -145,21 +145,21 @@ def _wanted(survey: Survey, count: int, mix: Mix | None, source: RandomSource) -
     return np.array(list(shares), dtype=object)[np.searchsorted(edges, uniform(source, count), side="right")]
 
 
-def _levels(survey: Survey, question: Question, wanted: NDArray[Any]) -> NDArray[Any]:
+def _levels(survey: Survey, question: SurveyQuestion, wanted: NDArray[Any]) -> NDArray[Any]:
     known = list(survey.levels_of(question.id))
     return np.where(np.isin(wanted, known), wanted, survey.default_of(question.id).name)
 
 
-def _chosen(answers: list[Any], people: NDArray[np.int64]) -> list[Any]:
+def _pick_answers(answers: list[Any], people: NDArray[np.int64]) -> list[Any]:
     return [answers[person] for person in people.tolist()]
 
 
-def _truth(question: Question, answers: list[Any]) -> ByValue:
+def _truth(question: SurveyQuestion, answers: list[Any]) -> ByValue:
     if not answers:
         return ByValue()
     if question.is_mean:
         return ByValue({"mean": float(np.mean(answers))})
-    flat = [pick for picks in answers for pick in picks] if question.most else question.reported(answers)
+    flat = [pick for picks in answers for pick in picks] if question.most else question.encode_answers(answers)
     names = {name: place for place, name in enumerate(question.answers)}
     counts = np.bincount([names[name] for name in flat], minlength=len(names))
     return ByValue(zip(question.answers, (counts / len(answers)).tolist(), strict=True))

@@ -3,6 +3,10 @@
 A submission names the survey, carries a one-time id, a day without a time, and one report for each answered question.
 It holds no free text, no moment and no address. `Survey.answer` makes one in Python, a page makes one in the browser;
 `parse` is the collector's side, and refuses everything that is not exactly of this form.
+
+Submissions are taken on terms: who may answer and by which proof, and the day that every submission states. These are
+part of a survey's definition, and so of its fingerprint: whoever publishes a survey cannot ask one person for a proof
+that others do not give, or give everybody another day or key to be recognized by, without another fingerprint.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -23,10 +27,25 @@ from cloister.errors import (
     MalformedReportError,
     ParameterError,
     ParameterTypeError,
+    SchemaError,
     SourceNotFoundError,
 )
+from cloister.local.survey.levels import check_name
+from cloister.local.survey.questions import check_text
 
-__all__ = ["MOST_BYTES", "SCHEMA", "Submission", "is_day", "is_id", "new_id", "parse", "read_lines", "token_id"]
+__all__ = [
+    "MOST_BYTES",
+    "SCHEMA",
+    "Submission",
+    "SurveyTerms",
+    "is_day",
+    "is_id",
+    "new_id",
+    "parse",
+    "read_lines",
+    "token_id",
+]
+
 
 SCHEMA = "cloister.submission/1"
 MOST_BYTES = 2**20
@@ -83,13 +102,13 @@ def parse(source: Any) -> Submission:  # JSON text, bytes, or its values
     if isinstance(source, str | bytes | bytearray):
         source = _from_json(source)
     if not isinstance(source, Mapping) or set(source) != _KEYS or source["schema"] != SCHEMA:
-        raise _malformed("has another form or version than is read here")
+        raise _submission_error("has another form or version than is read here")
     survey, fingerprint, identifier, day = (source[key] for key in ("survey", "fingerprint", "id", "day"))
     if not isinstance(survey, str) or not isinstance(fingerprint, str) or not is_id(identifier) or not is_day(day):
-        raise _malformed("has an id or a day that is none")
+        raise _submission_error("has an id or a day that is none")
     reports = source["reports"]
     if not isinstance(reports, list) or not all(type(one) is dict or isinstance(one, Mapping) for one in reports):
-        raise _malformed("has reports that are none")
+        raise _submission_error("has reports that are none")
     return Submission(survey=survey, fingerprint=fingerprint, id=identifier, day=day, reports=tuple(reports))
 
 
@@ -104,6 +123,7 @@ def read_lines(path: str | Path) -> Iterator[bytes]:
         with Path(path).open("rb") as stream:
             while line := stream.readline(MOST_BYTES + 1):
                 yield line
+                # The rest of a long line is skipped, or its tail would be taken for a submission of its own.
                 while len(line) > MOST_BYTES and not line.endswith(b"\n"):
                     line = stream.readline(MOST_BYTES + 1)
     except FileNotFoundError:
@@ -152,6 +172,7 @@ def is_id(value: object) -> bool:
 
 def is_day(value: object) -> bool:
     """Return whether this is a day on which somebody can have answered: in this century, at the latest tomorrow."""
+    # Devices east of Greenwich are a day ahead of this clock, and none is further.
     return isinstance(value, str) and _reads_as_day(value) and value <= _tomorrow()
 
 
@@ -169,14 +190,15 @@ def _reads_as_day(text: str) -> bool:
 
 def _from_json(source: str | bytes | bytearray) -> Any:
     if len(source) > MOST_BYTES:
-        raise _malformed("is too long")
+        raise _submission_error("is too long")
     plain = _plainly(source)
     if plain is not None:
         return plain
     try:
+        # Names that repeat would let two readers see two submissions, and NaN is a number in no output space.
         return json.loads(source, object_pairs_hook=_without_repeats, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        raise _malformed("is truncated, or not JSON") from None
+        raise _submission_error("is truncated, or not JSON") from None
 
 
 def _plainly(source: str | bytes | bytearray) -> dict[str, Any] | None:
@@ -208,7 +230,56 @@ def _refuse(_name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
-def _malformed(what: str) -> MalformedReportError:
+def _submission_error(what: str) -> MalformedReportError:
     return MalformedReportError(
         f"A submission {what}.", fix="have the respondent's device make it anew from the survey as it is published."
     )
+
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyTerms:
+    """The terms on which answers are taken.
+
+    Attributes:
+        admission: who may answer and by which proof, as a name for machines.
+        sentence: the same for people, with what the collector could know from it.
+        day: what every submission states as its day, whenever it is made.
+        key: the fingerprint of the key that signs blindly, where one does.
+    """
+
+    admission: str
+    sentence: str
+    day: str
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.admission, what="admission")
+        object.__setattr__(self, "sentence", check_text(self.sentence, name="sentence"))
+        object.__setattr__(self, "day", check_day(self.day))
+        if self.key is not None and _KEY.fullmatch(str(self.key)) is None:
+            raise ParameterError("The key of the terms is not a fingerprint.", fix="give 64 hexadecimal digits.")
+
+    @classmethod
+    def from_dict(cls, values: Any) -> SurveyTerms:  # JSON-ready values
+        """Return the terms of a survey file.
+
+        Raises:
+            SchemaError: if parts are missing or unknown.
+        """
+        known = {field.name for field in fields(cls)}
+        if not isinstance(values, Mapping) or not known - {"key"} <= set(values) <= known:
+            raise SchemaError(
+                "The terms of the survey have unknown or missing parts.", fix="write admission, sentence and day."
+            )
+        return cls(**{str(name): _as_text(value) for name, value in values.items()})
+
+    def to_dict(self) -> dict[str, str]:
+        """Return plain values; a key that is not there is left out."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def _as_text(value: Any) -> Any:  # YAML reads a day as a date
+    return value.isoformat() if hasattr(value, "isoformat") else value

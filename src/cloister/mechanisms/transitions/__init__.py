@@ -1,11 +1,11 @@
 """Transition matrices: each category is reported as another one with a known probability.
 
-`matrices` makes them and prices them, `quantization` turns them into integer thresholds for devices, `drawing` draws
-reports, and `recovery` estimates the true shares from reports.
+`matrices` makes them and prices them, `draws` draws reports and turns matrices into integer thresholds for devices, and
+`recovery` estimates the true shares from reports.
 """
 
-from cloister.core.simplex import clip, norm_sub, project_to_simplex
-from cloister.mechanisms.transitions.drawing import draw_codes, pick_codes
+from cloister.core.postprocessing import clip, norm_sub, project_to_simplex
+from cloister.mechanisms.transitions.draws import Thresholds, draw_codes, pick_codes, quantize, quantized_matrix
 from cloister.mechanisms.transitions.matrices import (
     Matrix,
     best_truth,
@@ -18,7 +18,6 @@ from cloister.mechanisms.transitions.matrices import (
     two_by_two_matrix,
     two_coin_matrix,
 )
-from cloister.mechanisms.transitions.quantization import Thresholds, quantized, quantized_matrix
 from cloister.mechanisms.transitions.recovery import (
     InvertedShares,
     LikelyShares,
@@ -48,7 +47,7 @@ __all__ = [
     "ordinal_matrix",
     "pick_codes",
     "project_to_simplex",
-    "quantized",
+    "quantize",
     "quantized_matrix",
     "response_matrix",
     "two_by_two_matrix",

@@ -71,6 +71,7 @@ def largest_ratio(matrix: object) -> Fraction | None:
     worst = Fraction(1)
     for column in zip(*check_matrix(matrix), strict=True):
         low, high = min(column), max(column)
+        # A report that one value never gives and another does proves that it was not the first.
         if low == 0 < high:
             return None
         worst = max(worst, high / low if low else Fraction(1))
@@ -126,8 +127,10 @@ def ordinal_matrix(categories: int, *, epsilon: object) -> Matrix:
     if count == 2:
         return response_matrix(count, epsilon=epsilon)
     odds = _odds(check_epsilon(epsilon, allow_zero=True))
+    # Any root will do: it shapes the weights, while the largest ratio is that of the odds alone.
     root = Fraction(math.isqrt(int(odds * _DIGITS)), math.isqrt(_DIGITS))
     extra = (odds - 1) / (root + 3)
+    # An end has one neighbor and nothing taken off, an inner value two and once the extra: all rows weigh the same.
     total = odds + extra + count - 1
     far, near, end, inside = (weight / total for weight in (Fraction(1), 1 + extra, odds, odds - extra))
 

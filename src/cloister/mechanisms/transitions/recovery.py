@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cloister.core.simplex import project_to_simplex
+from cloister.core.postprocessing import project_to_simplex
 from cloister.core.validation import check_count, check_positive, check_probability
 from cloister.errors import ParameterError
 from cloister.mechanisms.transitions.matrices import check_matrix
@@ -165,11 +165,14 @@ def most_likely_shares(
         raise ParameterError("There are reports that the matrix rules out.", fix="use the matrix of the release.")
     start = np.full(len(shares), 1 / len(shares))
     if _has_inverse(transition):
+        # Shares that explain the reports perfectly cannot be beaten.
         direct = np.linalg.solve(transition.T, shares)
         if (direct >= 0).all():
             return LikelyShares(shares=direct / direct.sum(), gap=0.0, rounds=0, is_converged=True)
+        # Half of the uniform shares keeps every share positive: a plain step never leaves a zero.
         start = (project_to_simplex(direct) + start) / 2
-    return _maximized(_Likelihood(transition[:, shares > 0], shares[shares > 0]), start, stop, most)
+    # Categories that nobody reported have weight zero in the likelihood, and their logarithm may not exist.
+    return _maximize(_Likelihood(transition[:, shares > 0], shares[shares > 0]), start, stop, most)
 
 
 def estimate_yes_share(told_yes: object, *, truth: object, second: object) -> Fraction:
@@ -204,7 +207,9 @@ class _Likelihood:
         """Return the best probabilities by the quadratic that touches the likelihood at some shares."""
         from scipy import optimize
 
+        # For weights that sum to one, S w - 2 is (S - 2) w, and the quadratic is its squared length (Wang 2007).
         slopes = (self.transition / (shares @ self.transition) - 2).T * np.sqrt(self.observed)[:, None]
+        # With a row of ones, normalizing the nonnegative solution solves the problem under the constraint.
         system = np.vstack([slopes, np.ones(len(shares))])
         goal = np.zeros(len(system))
         goal[-1] = 1
@@ -215,7 +220,7 @@ class _Likelihood:
         return np.asarray(weights / weights.sum())
 
 
-def _maximized(likelihood: _Likelihood, start: Floats, stop: float, most: int) -> LikelyShares:
+def _maximize(likelihood: _Likelihood, start: Floats, stop: float, most: int) -> LikelyShares:
     shares, rounds = start, 0
     while True:
         gradient = likelihood.gradient(shares)
@@ -228,6 +233,7 @@ def _maximized(likelihood: _Likelihood, start: Floats, stop: float, most: int) -
 
 def _better(likelihood: _Likelihood, before: Floats, once: Floats) -> Floats:
     """Return a point towards Newton's that is at least as likely as one plain step, or that step."""
+    # Close to the top the two differ by rounding alone, which should not turn Newton's step down.
     least = likelihood.of(once) - _ROUNDING
     toward = likelihood.newton(before) - before
     for halved in range(_HALVINGS):

@@ -3,12 +3,12 @@
 Rows are split between owners: same columns, different people. Owners trust nobody with their rows. A data user, who
 holds the key of an additive encryption, gets noisy moments; a proxy, who holds no key, adds up what the owners send.
 
-- ``adjacency="add_remove"``: the number of rows, the sums and the products are released with noise (`moments`).
-- ``adjacency="replace"``: the number of rows is public, and the scatter is released with noise (`blinded_scatter`). Its
-  noise is three to four times as large, since a row moves the scatter around a mean farther than it moves products.
+- ``adjacency="add_remove"``: the number of rows, the sums and the products are released with noise (`_moments`).
+- ``adjacency="replace"``: the number of rows is public, and the scatter is released with noise (`_blinded_scatter`).
+  Its noise is three to four times as large, since a row moves the scatter around a mean farther than it moves products.
 
 Noise is made by the owners in shares, so that neither proxy nor data user knows it
-(`cloister.mechanisms.shared_noise`).
+(`cloister.mechanisms.gaussian`).
 
 Not promised: anything if the proxy and the data user work together, since the ciphertexts of one and the key of the
 other are every owner's own numbers; or if somebody does not follow the protocol. A person with rows at several owners,
@@ -20,28 +20,96 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from cloister.accounting.paying import pay
+from cloister.accounting.events import Event
+from cloister.accounting.payment import pay
 from cloister.core import validation
 from cloister.core.guarantees import Adjacency, ApproxDP, Caveat, Guarantee, NoGuarantee
 from cloister.core.random import RandomState, caveats_of, random_source
+from cloister.core.result import Result
 from cloister.core.whole_rows import Floats
 from cloister.crypto.paillier import DEFAULT_KEY_BITS, PaillierPrivateKey
 from cloister.errors import InternalError, ParameterError, ParameterTypeError, PrivacyParameterWarning
-from cloister.protocols.channels import Channel
-from cloister.protocols.parties import run
-from cloister.protocols.pca.blinded_scatter import plan_blinded_scatter
-from cloister.protocols.pca.fixed_point import FixedPoint, as_rows
-from cloister.protocols.pca.moments import plan_moments
-from cloister.protocols.pca.parties import PROXY, USER, DataUser, Owner, Proxy
-from cloister.protocols.pca.plans import Budgeted, Plan, Released
-from cloister.protocols.pca.result import DistributedComponents
+from cloister.plotting import Figure
+from cloister.protocols.parties import Channel, Transcript, run
+from cloister.protocols.pca._blinded_scatter import plan_blinded_scatter
+from cloister.protocols.pca._moments import plan_moments
+from cloister.protocols.pca._parties import PROXY, USER, DataUser, Owner, Proxy
+from cloister.protocols.pca._plans import Budgeted, FixedPoint, PcaPlan, Released, as_rows
 
-__all__ = ["SHORT_KEY", "distributed_dp_pca"]
+__all__ = ["SHORT_KEY", "DistributedComponents", "distributed_dp_pca"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DistributedComponents(Result):
+    """Principal components of rows of several owners.
+
+    Attributes:
+        components: the components, one in each row, orthonormal.
+        explained_variance: the noisy variance along each of them.
+        mean: the noisy mean, where it was released.
+        n_rows: the noisy number of rows, or the public one.
+        scatter: the noisy scatter matrix that all of this was computed from.
+        noise_deviation: the standard deviation of the noise on an entry of what the scatter is computed from.
+        event: what the run was for the accountants; None without noise.
+        transcript: rounds, bytes, and who saw what.
+    """
+
+    schema: ClassVar[str] = "cloister.distributed_components/1"
+
+    components: Floats
+    explained_variance: Floats
+    mean: Floats | None
+    n_rows: float
+    scatter: Floats = field(repr=False)
+    noise_deviation: float
+    event: Event | None = field(repr=False)
+    transcript: Transcript = field(repr=False)
+
+    def __str__(self) -> str:
+        kept, width = self.components.shape
+        return f"{kept} of {width} components, {self.guarantee.brief()}; {self.transcript}"
+
+    def transform(self, rows: Any) -> Floats:  # rows of numbers
+        """Return coordinates of rows along the components, from the noisy mean if there is one: costs nothing."""
+        values = np.asarray(rows, dtype=np.float64)
+        if values.ndim != 2 or values.shape[1] != self.components.shape[1]:
+            raise ParameterError(
+                "These rows have other columns than the components.",
+                fix=f"give rows of {self.components.shape[1]} numbers.",
+            )
+        return np.asarray((values - (0.0 if self.mean is None else self.mean)) @ self.components.T)
+
+    def plot(self) -> Figure:
+        """Return a chart of the noisy variance along each component."""
+        from cloister.plotting import bars_with_errors
+
+        return bars_with_errors(
+            [f"{place + 1}" for place in range(len(self.components))],
+            self.explained_variance.tolist(),
+            title="Variance along the components",
+            x="Component",
+            y="Variance",
+            subtitle=self.guarantee.brief(),
+        )
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "components": self.components.tolist(),
+            "explained_variance": self.explained_variance.tolist(),
+            "mean": None if self.mean is None else self.mean.tolist(),
+            "n_rows": self.n_rows,
+            "scatter": self.scatter.tolist(),
+            "noise_deviation": self.noise_deviation,
+            "event": None if self.event is None else self.event.to_dict(),
+            "transcript": self.transcript.to_dict(),
+        }
+
 
 SHORT_KEY = Caveat("short_key", "the encryption key is too short to protect anything (it was for tests)")
 
@@ -102,7 +170,7 @@ def distributed_dp_pca(
     """
     tables = _tables(owners)
     columns = next(iter(tables.values())).shape[1]
-    kept = _kept(n_components, columns)
+    kept = _count_components(n_components, columns)
     relation = Adjacency(validation.check_choice(adjacency, name="adjacency", allowed=_RELATIONS))
     sizes, about = _public_rows(public_rows, owners=len(tables), exactly=relation is Adjacency.REPLACE)
     budget = _budget(epsilon, delta, about, len(tables), max_colluding_owners, exact=unsafe_without_noise)
@@ -121,6 +189,7 @@ def distributed_dp_pca(
     ]
     proxy, user = Proxy(tuple(tables), **common), DataUser(tuple(tables), plan=plan, key=key)
     guarantee = _guarantee(budget, relation, key_bits=key.public.bits)
+    # Paid before the first party looks at a row.
     _pay(guarantee, plan, ledger=ledger, dataset=dataset, analyst=analyst)
     transcript = run([user, *parties, proxy], protocol="distributed_dp_pca", channel=channel)
     if user.released is None:
@@ -161,7 +230,7 @@ def _tables(owners: Any) -> dict[str, Floats]:  # whatever a caller gave
     return tables
 
 
-def _kept(n_components: int | None, columns: int) -> int:
+def _count_components(n_components: int | None, columns: int) -> int:
     if n_components is None:
         return columns
     kept = validation.check_count(n_components, name="n_components", at_least=1)
@@ -203,7 +272,7 @@ def _budget(epsilon: object, delta: object, rows: int | None, owners: int, collu
     return Budgeted(epsilon=loss, delta=slack, owners=owners, colluding=trusted)
 
 
-def _plan(relation: Adjacency, whole: FixedPoint, *, columns: int, rows: int | None, budget: Budgeted) -> Plan:
+def _plan(relation: Adjacency, whole: FixedPoint, *, columns: int, rows: int | None, budget: Budgeted) -> PcaPlan:
     if relation is Adjacency.REPLACE and rows is not None:
         return plan_blinded_scatter(whole=whole, columns=columns, rows=rows, budget=budget)
     return plan_moments(whole=whole, columns=columns, budget=budget)
@@ -236,7 +305,7 @@ def _guarantee(budget: Budgeted, relation: Adjacency, *, key_bits: int) -> Guara
     return ApproxDP(epsilon=budget.epsilon, delta=budget.delta, adjacency=relation, assumptions=assumptions)
 
 
-def _pay(guarantee: Guarantee, plan: Plan, *, ledger: Any, dataset: str | None, analyst: str | None) -> None:
+def _pay(guarantee: Guarantee, plan: PcaPlan, *, ledger: Any, dataset: str | None, analyst: str | None) -> None:
     if isinstance(guarantee, ApproxDP) and plan.event is not None:
         pay(guarantee, plan.event, ledger=ledger, dataset=dataset, analyst=analyst, purpose="distributed_dp_pca")
     elif ledger is not None or dataset is not None:
@@ -252,12 +321,15 @@ def _components(released: Released, kept: int) -> tuple[Floats, Floats]:
     """Return the first components, each with its largest entry positive, and the variances along them."""
     values, vectors = np.linalg.eigh(released.scatter)
     values, components = values[::-1][:kept], vectors.T[::-1][:kept]
+    # Noise alone has a largest eigenvalue of about 2 deviations times sqrt(width). The warning reads only what was
+    # released.
     if released.deviation and 2.5 * released.deviation * math.sqrt(len(released.scatter)) > values[0]:
         warnings.warn(
             "There are too few rows for this epsilon: noise alone would show as much variance as the first component.",
             PrivacyParameterWarning,
             stacklevel=3,
         )
+    # The sign of an eigenvector is arbitrary: fixing it makes runs comparable.
     largest = components[np.arange(kept), np.abs(components).argmax(axis=1)]
     signed = components * np.where(largest < 0, -1.0, 1.0)[:, None]
     return np.asarray(signed), np.maximum(values, 0.0) / released.count

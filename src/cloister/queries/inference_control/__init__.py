@@ -6,11 +6,14 @@ which `PrivateTable` is for. A noisy copy of the data (data perturbation) is not
 nothing.
 """
 
-from cloister.queries.inference_control.answers import ControlledAnswer, ControlledFrame
-from cloister.queries.inference_control.controlled_table import ControlledTable, check_question
-from cloister.queries.inference_control.controls import Controls
+from cloister.queries.inference_control.controlled_table import (
+    ControlledAnswer,
+    ControlledFrame,
+    ControlledTable,
+    check_question,
+)
+from cloister.queries.inference_control.controls import Controls, Ranges, Rounded
 from cloister.queries.inference_control.history import Answered, History, MemoryHistory
-from cloister.queries.inference_control.treatment import Ranges, Rounded
 
 __all__ = [
     "Answered",

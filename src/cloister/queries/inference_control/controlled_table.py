@@ -1,34 +1,167 @@
 """`ControlledTable`: exact answers about groups, for as long as they do not give single persons away.
 
 This is the inference control of classical statistical databases, for owners who may not publish noisy numbers. It
-promises less than a `PrivateTable`: what is refused is what is known to be harmful, and an attacker who knows more, or
-several organizations together, can find more. See ``docs/how-to/control-inference.md``.
+promises less than a `PrivateTable`: what is refused is what is known to be harmful, and an attacker who knows more,
+or several organizations together, can find more. See ``docs/how-to/control-inference.md``.
+
+Answers are exact or treated numbers that promise nothing, and say so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from itertools import product
+from typing import Any, ClassVar
 
+import pyarrow as pa
 from sqlglot import exp
 
+from cloister.core.guarantees import NoGuarantee
+from cloister.core.result import Result
+from cloister.data.bins import BinInterval
 from cloister.data.columns import Role
 from cloister.data.engines.predicates import parse_condition
 from cloister.data.schema import Schema
 from cloister.data.table import Table
-from cloister.errors import ParameterError, ParameterTypeError, QueryRefusedError, UnknownColumnError
-from cloister.queries.inference_control.answers import NOT_PRIVATE, ControlledAnswer, ControlledFrame
-from cloister.queries.inference_control.asking import DATA, Asked, Asker
-from cloister.queries.inference_control.auditing import Audit
+from cloister.errors import ParameterError, ParameterTypeError, QueryRefusedError, UnknownColumnError, did_you_mean
+from cloister.queries.answers import plain, show_number
+from cloister.queries.inference_control._controlled_query import DATA, ControlledQuery, ControlledQueryReader
+from cloister.queries.inference_control._cut_points import check_columns
+from cloister.queries.inference_control._decisions import Decider, Groups, replay
+from cloister.queries.inference_control._linear_audit import Audit
+from cloister.queries.inference_control._snapshot import Snapshot
 from cloister.queries.inference_control.controls import Controls
-from cloister.queries.inference_control.cut_points import check_columns
-from cloister.queries.inference_control.deciding import Decider, replayed
-from cloister.queries.inference_control.groups import Groups
 from cloister.queries.inference_control.history import Answered, AnsweredSet, History, MemoryHistory
-from cloister.queries.inference_control.snapshot import Snapshot
-from cloister.queries.sql.parsing import parse_select
+from cloister.queries.sql.grammar import parse_select
 
-__all__ = ["ControlledTable", "check_question"]
+__all__ = ["NOT_PRIVATE", "ControlledAnswer", "ControlledFrame", "ControlledTable", "check_question"]
+
+
+NOT_PRIVATE = NoGuarantee(
+    reason="inference control refuses questions that are known to be harmful, and is not differential privacy"
+)
+"""What every answer under inference control promises."""
+
+MISSING = "suppressed"
+"""What is printed for a number that is not shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlledAnswer(Result):
+    """One number, or the range that it is in.
+
+    Attributes:
+        name: what was asked, such as ``mean of salary``.
+        value: the number, the range, or None where there is none.
+        notes: what the reader has to know, in words.
+    """
+
+    schema: ClassVar[str] = "cloister.controlled_answer/1"
+
+    name: str
+    value: Any  # a number, a range or None
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{_text(self.value)}, {self.guarantee.brief()}"
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        return (
+            (self.name, str(self)),
+            ("promise", self.guarantee.explain()),
+            *(("note", note) for note in self.notes),
+        )
+
+    def _fields(self) -> dict[str, Any]:
+        return {"name": self.name, "value": plain(self.value), "notes": list(self.notes)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlledFrame(Result):
+    """A table of numbers by group; a number that is not shown is None.
+
+    Attributes:
+        names: the columns.
+        cells: the values of each column.
+        keys: which columns are groups.
+        notes: what the reader has to know, in words.
+    """
+
+    schema: ClassVar[str] = "cloister.controlled_frame/1"
+
+    names: tuple[str, ...]
+    cells: tuple[tuple[Any, ...], ...] = field(repr=False)
+    keys: tuple[bool, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.cells[0]) if self.cells else 0
+
+    def __getitem__(self, name: str) -> tuple[Any, ...]:
+        if name not in self.names:
+            raise ParameterError(
+                f'The answer has no column "{name}".{did_you_mean(str(name), self.names)}',
+                fix=f"use one of {', '.join(self.names)}.",
+            )
+        return self.cells[self.names.index(name)]
+
+    @property
+    def suppressed(self) -> int:
+        """Return how many numbers are not shown."""
+        return sum(
+            value is None
+            for column, is_key in zip(self.cells, self.keys, strict=True)
+            if not is_key
+            for value in column
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows as dictionaries of plain values."""
+        return [dict(zip(self.names, map(plain, row), strict=True)) for row in zip(*self.cells, strict=True)]
+
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table; ranges are texts."""
+        arrays = [pa.array([_plain_value(value) for value in column]) for column in self.cells]
+        return pa.table(arrays, names=list(self.names))
+
+    def __str__(self) -> str:
+        columns = [
+            [name, *(str(value) if is_key else _text(value) for value in column)]
+            for name, column, is_key in zip(self.names, self.cells, self.keys, strict=True)
+        ]
+        widths = [max(map(len, column)) for column in columns]
+        lines = (
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in zip(*columns, strict=True)
+        )
+        return "\n".join([*lines, self.guarantee.brief()])
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """Return a small table of (name, text) rows for a person."""
+        return (
+            ("answer", f"{len(self)} rows: {', '.join(self.names)}"),
+            ("suppressed", f"{self.suppressed:,} numbers"),
+            ("promise", self.guarantee.explain()),
+            *(("note", note) for note in self.notes),
+        )
+
+    def _fields(self) -> dict[str, Any]:
+        columns = [
+            {"name": name, "is_key": is_key, "values": [plain(value) for value in column]}
+            for name, column, is_key in zip(self.names, self.cells, self.keys, strict=True)
+        ]
+        return {"columns": columns, "notes": list(self.notes)}
+
+
+def _text(value: Any) -> str:
+    return MISSING if value is None else show_number(value, 0.0)
+
+
+def _plain_value(value: Any) -> Any:
+    return str(value) if isinstance(value, BinInterval) else value
+
 
 _TREATED = "rounded numbers and ranges hide single values, and can be combined with others to narrow them down"
 _BESIDE = "noisy answers about the same rows were given, too; what they promise does not cover these numbers"
@@ -65,7 +198,7 @@ class ControlledTable:
         beside_private: bool = False,
     ) -> None:
         schema = _schema_of(table)
-        self.controls = _checked(Controls() if controls is None else controls)
+        self.controls = _check_controls(Controls() if controls is None else controls)
         self.history = MemoryHistory() if history is None else history
         self._confidential = _confidential(schema, confidential)
         self._snapshot = Snapshot(table)
@@ -137,15 +270,18 @@ class ControlledTable:
 
     # Deciding --------------------------------------------------------------------------------------------------------
 
-    def _permitted(self, asked: Asked, groups: Groups) -> list[list[bool]]:
+    def _permitted(self, asked: ControlledQuery, groups: Groups) -> list[list[bool]]:
         """Return which numbers may be shown, by group and measure, after all are recorded as asked."""
         with self.history.exclusive() as answered:
             self._recognize(answered)
+            # The numbers count as asked before any is judged: also refused ones are paid for in questions.
             answered.asked += asked.numbers
             if answered.asked > self.controls.max_questions:
                 raise QueryRefusedError(_REASONS["history"], control="history")
             audits = self._audits_of(answered.sets)
             decider = Decider(self.controls, answered.sets, audits, rows=self._snapshot.size)
+            # Groups come in the order of their public keys, and what is permitted in one is held against the
+            # next.
             refusals = [[decider.refusal(item) for item in group] for group in groups.candidates()]
             answered.sets = decider.sets
         self._replayed = list(decider.sets), decider.audits
@@ -172,13 +308,14 @@ class ControlledTable:
         if not self.controls.audit:
             return {}
         known, audits = self._replayed
+        # Somebody else may have asked in between; audits that do not continue the history are made anew.
         if sets[: len(known)] != known:
             known, audits = [], {}
-        return replayed(sets[len(known) :], audits, rows=self._snapshot.size)
+        return replay(sets[len(known) :], audits, rows=self._snapshot.size)
 
     # Showing ---------------------------------------------------------------------------------------------------------
 
-    def _frame(self, asked: Asked, groups: Groups, permitted: list[list[bool]]) -> ControlledFrame:
+    def _frame(self, asked: ControlledQuery, groups: Groups, permitted: list[list[bool]]) -> ControlledFrame:
         numbers = groups.numbers(permitted, self.controls)
         labels = list(product(*(key.shown or () for key in asked.keys)))
         columns = [
@@ -211,15 +348,15 @@ def check_question(
         UnknownColumnError: if it names a column that does not exist.
     """
     schema = _schema_of(table)
-    settings = _checked(Controls() if controls is None else controls)
+    settings = _check_controls(Controls() if controls is None else controls)
     _asker(table, schema, _confidential(schema, confidential), settings).read(parse_select(query))
 
 
-def _asker(table: Table, schema: Schema, confidential: frozenset[str], controls: Controls) -> Asker:
+def _asker(table: Table, schema: Schema, confidential: frozenset[str], controls: Controls) -> ControlledQueryReader:
     """Return what reads queries; identifiers and the person cannot be asked about."""
     hidden = frozenset(schema.with_roles(Role.IDENTIFIER)) | ({schema.subject} if schema.subject else set())
     check_columns(controls.cut_points, schema, confidential)
-    return Asker(
+    return ControlledQueryReader(
         table,
         confidential=confidential,
         hidden=hidden,
@@ -241,7 +378,7 @@ def _schema_of(table: Table) -> Schema:
     return schema
 
 
-def _checked(controls: Controls) -> Controls:
+def _check_controls(controls: Controls) -> Controls:
     if not isinstance(controls, Controls):
         raise ParameterTypeError("controls is not a Controls value.", fix="write for example controls=Controls().")
     return controls

@@ -21,7 +21,7 @@ import numpy as np
 
 from cloister.core import validation
 from cloister.errors import CloisterError, ParameterError
-from cloister.queries.inference_control.auditing import Mask
+from cloister.queries.inference_control._linear_audit import Mask
 
 __all__ = ["ASKED", "COUNTS", "KNOWN", "PRESENCE", "REFUSED", "Answered", "AnsweredSet", "History", "MemoryHistory"]
 
@@ -83,7 +83,7 @@ class Answered:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values that start with a version marker; they are protected like the table."""
-        sets = [{"members": _encoded(item.members), "kinds": sorted(item.kinds)} for item in self.sets]
+        sets = [{"members": _encode(item.members), "kinds": sorted(item.kinds)} for item in self.sets]
         return {
             "schema": _SCHEMA,
             "rows": self.rows,
@@ -102,18 +102,18 @@ class Answered:
         try:
             return cls._read(data)
         except (CloisterError, KeyError, TypeError, ValueError, AttributeError, zlib.error):
-            raise _damaged() from None
+            raise _damage_error() from None
 
     @classmethod
     def _read(cls, data: Mapping[str, Any]) -> Self:
         if data["schema"] not in (_SCHEMA, _EARLIER) or not isinstance(data["fingerprint"], str):
-            raise _damaged()
+            raise _damage_error()
         sets = list(data["sets"])
         # An earlier history did not count; each of its sets was asked for at least once.
         asked = len(sets) if data["schema"] == _EARLIER else validation.check_count(data["asked"], name="asked")
         if data["rows"] is None:
             if sets:
-                raise _damaged()
+                raise _damage_error()
             return cls(asked=asked)
         rows = validation.check_count(data["rows"], name="rows")
         return cls(rows, data["fingerprint"], [_set_from(item, rows) for item in sets], asked)
@@ -164,24 +164,25 @@ class MemoryHistory:
         return f"MemoryHistory({len(self._answered.sets)} sets)"
 
 
-def _encoded(members: bytes) -> str:
+def _encode(members: bytes) -> str:
     return base64.b64encode(zlib.compress(members)).decode("ascii")
 
 
 def _set_from(item: Mapping[str, Any], rows: int) -> AnsweredSet:
     longest = (rows + 7) // 8
     unpacking = zlib.decompressobj()
+    # One byte more than can be shows that there is too much, without unpacking the whole of it.
     members = unpacking.decompress(base64.b64decode(item["members"], validate=True), longest + 1)
     beyond = members[-1] & ((1 << (-rows % 8)) - 1) if len(members) == longest and members else 0
     if len(members) > longest or not unpacking.eof or beyond or members.endswith(b"\0"):
-        raise _damaged()
+        raise _damage_error()
     kinds = item["kinds"]
     if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-        raise _damaged()
+        raise _damage_error()
     return AnsweredSet(members, frozenset(kinds))
 
 
-def _damaged() -> ParameterError:
+def _damage_error() -> ParameterError:
     return ParameterError(
         "This is not a history of answered questions, or it is damaged.",
         fix="pass what to_dict() returned, unchanged; a lost history is a matter for the data owner.",

@@ -8,13 +8,26 @@ for the numbers before does not cover the numbers after.
 
 from __future__ import annotations
 
-from cloister.queries.postprocessing.combination import Combined, combine
-from cloister.queries.postprocessing.consistency import ConsistentTable, consistent_table, with_total
-from cloister.queries.postprocessing.counts import mean_from_histogram, nonnegative, normalized, rounded
-from cloister.queries.postprocessing.shrinkage import empirical_bayes, james_stein, posterior_mean, shrink_counts
+from cloister.queries.postprocessing.consistency import (
+    ConsistentTable,
+    consistent_table,
+    mean_from_histogram,
+    nonnegative,
+    normalized,
+    rounded,
+    with_total,
+)
+from cloister.queries.postprocessing.estimates import (
+    CombinedAnswer,
+    combine,
+    empirical_bayes,
+    james_stein,
+    posterior_mean,
+    shrink_counts,
+)
 
 __all__ = [
-    "Combined",
+    "CombinedAnswer",
     "ConsistentTable",
     "combine",
     "consistent_table",

@@ -1,25 +1,106 @@
-"""Numbers that add up: cells with a total, and tables with their margins.
+"""Numbers that look like counts and add up: not negative, whole, with a total, and tables with their margins.
 
-`with_total` is the projection onto the simplex (Held, Wolfe and Crowder 1974; with weights): the nearest cells that are
-not negative and add up to a total. `consistent_table` is generalized least squares: of all tables, the one nearest to
-the noisy cells and the noisy margins, each counted with one over its variance. With independent, unbiased noise it is
-the best linear unbiased estimate (Gauss and Markov; Hay, Rastogi, Miklau and Suciu 2010 for private counts), so that
-cells gain from margins and margins from cells. A variance of 0 marks a public, exact margin.
+Clipping at zero biases small cells upward: cells that are truly 0 average half a noise scale afterwards. Sums
+over many cells then drift, so add cells up first or use `with_total`. A histogram also implies a mean.
+
+`with_total` is the projection onto the simplex (Held, Wolfe and Crowder 1974; with weights): the nearest cells that
+are not negative and add up to a total. `consistent_table` is generalized least squares: of all tables, the one
+nearest to the noisy cells and the noisy margins, each counted with one over its variance. With independent, unbiased
+noise it is the best linear unbiased estimate (Gauss and Markov; Hay, Rastogi, Miklau and Suciu 2010 for private
+counts), so that cells gain from margins and margins from cells. A variance of 0 marks a public, exact margin.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.core.simplex import project_to_simplex
+from cloister.core.postprocessing import project_to_simplex
 from cloister.errors import ParameterError
-from cloister.queries.postprocessing import _released
+from cloister.mechanisms.base import unwrap
+from cloister.queries.postprocessing import _released_numbers as released_numbers
 
-__all__ = ["ConsistentTable", "consistent_table", "with_total"]
+__all__ = [
+    "ConsistentTable",
+    "consistent_table",
+    "mean_from_histogram",
+    "nonnegative",
+    "normalized",
+    "rounded",
+    "with_total",
+]
+
+
+_MOST = 2**62
+
+
+def nonnegative(values: object) -> Any:
+    """Return numbers with the negative ones set to 0: a number for a number, an array for an array.
+
+    >>> nonnegative([3, -2, 0])
+    array([3, 0, 0])
+    """
+    return unwrap(np.maximum(released_numbers.numbers(values), 0))
+
+
+def rounded(values: object, *, keep_total: bool = False) -> Any:
+    """Return whole numbers, the nearest ones, halves going to the even one.
+
+    Args:
+        values: released numbers.
+        keep_total: round down or up so that the sum is that of the values, rounded: the largest remainders go up.
+
+    >>> rounded([1.4, 1.4, 1.4]), rounded([1.4, 1.4, 1.4], keep_total=True)
+    (array([1, 1, 1]), array([2, 1, 1]))
+    """
+    given = released_numbers.floats(values)
+    if np.abs(given).sum() >= _MOST:
+        raise ParameterError("The values are too large for 64-bit integers.", fix="use larger units.")
+    if not keep_total:
+        return unwrap(np.rint(given).astype(np.int64))
+    whole = np.asarray(np.floor(given), dtype=np.int64)
+    missing = round(float(given.sum())) - int(whole.sum())
+    largest = np.argsort(-(given - whole), axis=None, kind="stable")[:missing]
+    whole.flat[largest] += 1
+    return unwrap(whole)
+
+
+def normalized(values: object) -> NDArray[np.float64]:
+    """Return shares: negative numbers set to 0, then divided by their sum; equal shares if nothing is left.
+
+    >>> normalized([3.0, -1.0, 1.0])
+    array([0.75, 0.  , 0.25])
+    """
+    clipped = np.maximum(released_numbers.floats(values), 0)
+    largest = clipped.max()
+    if largest <= 0:
+        return np.full(clipped.shape, 1 / clipped.size)
+    # Dividing by the largest first keeps the sum from overflowing.
+    scaled = clipped / largest
+    return np.asarray(scaled / scaled.sum())
+
+
+def mean_from_histogram(counts: object, midpoints: object) -> float:
+    """Return the mean that counts of buckets imply, each row counting as the midpoint of its bucket.
+
+    Post-processing of one noisy histogram: it costs nothing beyond that. Besides the noise it is off by up to half a
+    bucket. Where noise pushes it out of the range of the midpoints it is their nearest end, and without any positive
+    total their middle.
+
+    >>> mean_from_histogram([5, 7, 4], [1500, 2500, 3500])
+    2437.5
+    """
+    weights, middles = released_numbers.row(counts, name="counts"), released_numbers.row(midpoints, name="midpoints")
+    if weights.shape != middles.shape:
+        raise ParameterError("Counts and midpoints differ in number.", fix="give one midpoint for each bucket.")
+    low, high, total = middles.min(), middles.max(), weights.sum()
+    if total <= 0:
+        return float((low + high) / 2)
+    return float(np.clip(weights @ middles / total, low, high))
+
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -38,14 +119,17 @@ def with_total(values: object, *, total: object, variances: object = None, signe
     >>> with_total([6.0, 5.0, -2.0], total=10)
     array([5.5, 4.5, 0. ])
     """
-    cells = _released.floats(values)
-    spread = _released.variances(1 if variances is None else variances, None, name="variances", shape=cells.shape)
+    cells = released_numbers.floats(values)
+    spread = released_numbers.variances(
+        1 if variances is None else variances, None, name="variances", shape=cells.shape
+    )
     if not (spread > 0).all():
         raise ParameterError("A cell has no noise.", fix="give variances above 0, and take exact cells out first.")
-    target = _released.floats(total, name="total")
+    target = released_numbers.floats(total, name="total")
     if target.ndim:
         raise ParameterError("The total is not one number.", fix="give total= as a number.")
     if signed:
+        # The difference is shared by variance: cells that are known worse move more.
         return np.asarray(cells + spread * (float(target) - cells.sum()) / spread.sum())
     near = project_to_simplex(cells.ravel(), total=max(float(target), 0.0), variances=spread.ravel())
     return near.reshape(cells.shape)
@@ -102,21 +186,23 @@ def consistent_table(
     >>> table.rows
     array([11., 11.])
     """
-    given = _released.floats(cells, name="cells")
+    given = released_numbers.floats(cells, name="cells")
     if given.ndim != 2:
         raise ParameterError("The cells are not a table.", fix="pass one list of cells for each row.")
-    spread = _released.variances(variance, cells, name="variance", shape=given.shape)
+    spread = released_numbers.variances(variance, cells, name="variance", shape=given.shape)
     sums = [
         _margin(rows, row_variance, "row_variance", given, axis=1),
         _margin(columns, column_variance, "column_variance", given, axis=0),
         _margin(total, total_variance, "total_variance", given, axis=None),
     ]
     gaps, noise = (np.concatenate([part[side] for part in sums]) for side in (0, 1))
+    # A variance of NaN marks a margin that was not given, which is left out of the equations below.
     shares = _normal_matrix(spread) + np.diag(np.where(np.isnan(noise), 0.0, noise))
     used = ~np.isnan(noise)
     shifts = np.zeros(gaps.size)
-    shifts[used] = _solved(shares[np.ix_(used, used)], gaps[used])
+    shifts[used] = _solve_margins(shares[np.ix_(used, used)], gaps[used])
     height, width = given.shape
+    # A cell moves by its variance times the multipliers of all sums that it is in.
     moved = shifts[:height, None] + shifts[None, height : height + width] + shifts[-1]
     return ConsistentTable(cells=given + spread * moved)
 
@@ -126,10 +212,10 @@ def _margin(sums: object, variance: object, name: str, cells: Floats, *, axis: i
     added = np.atleast_1d(cells.sum(axis=axis))
     if sums is None:
         return np.zeros(added.shape), np.full(added.shape, np.nan)
-    given = np.atleast_1d(_released.floats(sums, name="margins"))
+    given = np.atleast_1d(released_numbers.floats(sums, name="margins"))
     if given.shape != added.shape:
         raise ParameterError("A margin does not fit the table.", fix="give one sum for each row or column.")
-    return given - added, _released.variances(variance, sums, name=name, shape=given.shape)
+    return given - added, released_numbers.variances(variance, sums, name=name, shape=given.shape)
 
 
 def _normal_matrix(spread: Floats) -> Floats:
@@ -145,7 +231,7 @@ def _normal_matrix(spread: Floats) -> Floats:
     )
 
 
-def _solved(matrix: Floats, gaps: Floats) -> Floats:
+def _solve_margins(matrix: Floats, gaps: Floats) -> Floats:
     """Return the multipliers of the margins; exact margins that repeat each other are fine, contradictions are not."""
     solution = np.linalg.lstsq(matrix, gaps, rcond=None)[0]
     left = np.abs(matrix @ solution - gaps).max(initial=0.0)

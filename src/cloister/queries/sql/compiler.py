@@ -1,7 +1,9 @@
 """From SQL to a question and its presentation.
 
-Names are resolved against the catalog alone. Everything else of the text is taken apart and built anew; a part that is
-not known is refused, and none is passed on to an engine.
+Names are resolved against the catalog alone. Everything else of the text is taken apart and built anew; a part that
+is not known is refused, and none is passed on to an engine.
+
+A condition on the rows of one private table, as after WHERE, is compiled in the same way.
 """
 
 from __future__ import annotations
@@ -10,23 +12,22 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from cloister.data.engines.predicates import BROKEN, quoted, shortened
+from cloister.data.engines.predicates import BROKEN, parse_condition, quote, shorten
+from cloister.data.table import Table
 from cloister.errors import CloisterError, ParameterError, UnsafeQueryError
+from cloister.queries._question import QueryRows, Question
 from cloister.queries.catalog import Catalog
-from cloister.queries.question import Question, Rows
-from cloister.queries.sql import refusals
-from cloister.queries.sql.aggregates import AggregateReader
-from cloister.queries.sql.formulas import Test
-from cloister.queries.sql.functions import FullResolver
-from cloister.queries.sql.grouping import Grouping, position
-from cloister.queries.sql.outputs import OutputResolver
-from cloister.queries.sql.parsing import clause, output_name, parse_select
-from cloister.queries.sql.presentation import Output, Presentation, SortKey
-from cloister.queries.sql.scope import Relation
-from cloister.queries.sql.size import Sizes
-from cloister.queries.sql.sources import Sources
+from cloister.queries.sql import grammar
+from cloister.queries.sql._formulas import Test
+from cloister.queries.sql._from_clause import FromReader
+from cloister.queries.sql._functions import FullResolver
+from cloister.queries.sql._relations import NameScope, QueryRelation, private_relation
+from cloister.queries.sql.aggregation import AggregateReader, Grouping, position
+from cloister.queries.sql.grammar import Sizes, clause, output_name, parse_select
+from cloister.queries.sql.presentation import OutputColumn, OutputResolver, Presentation, SortKey
 
-__all__ = ["Compiled", "compile_select", "compile_sql"]
+__all__ = ["Compiled", "compile_condition", "compile_select", "compile_sql"]
+
 
 _MOST_ROWS = 2**31
 
@@ -80,19 +81,20 @@ def compile_select(select: exp.Select, catalog: Catalog) -> Compiled:
 
 
 def _compile(select: exp.Select, catalog: Catalog) -> Compiled:
-    sources = Sources(catalog, frozenset(node.name.lower() for node in select.find_all(exp.Identifier)))
+    sources = FromReader(catalog, frozenset(node.name.lower() for node in select.find_all(exp.Identifier)))
     relation, scope = sources.read(select)
     if select.args.get("distinct"):
         raise _distinct(select)
     resolver = FullResolver(scope)
-    nodes = [_unnamed(node) for node in select.expressions]
+    nodes = [_strip_alias(node) for node in select.expressions]
     aliases = {node.alias.lower(): node.this for node in select.expressions if isinstance(node, exp.Alias)}
     grouping = Grouping(resolver, select.args.get("group"), nodes, aliases)
     outputs = OutputResolver(AggregateReader(resolver, relation), grouping, _table_name(select))
     formulas = [outputs.formula(node) for node in nodes]
+    # Aliases become known only now: outputs may not name each other, HAVING and ORDER BY may name them all.
     outputs.with_aliases(aliases)
     presentation = Presentation(
-        outputs=tuple(map(Output, _names(select.expressions), formulas)),
+        outputs=tuple(map(OutputColumn, _names(select.expressions), formulas)),
         having=_having(select, outputs),
         order=_order(select, nodes, outputs),
         limit=_count(select, "limit"),
@@ -105,8 +107,8 @@ def _compile(select: exp.Select, catalog: Catalog) -> Compiled:
     return Compiled(question=question, presentation=presentation)
 
 
-def _rows(relation: Relation) -> Rows:
-    return Rows(
+def _rows(relation: QueryRelation) -> QueryRows:
+    return QueryRows(
         engine=relation.engine,
         source=relation.source,
         condition=relation.condition,
@@ -115,10 +117,10 @@ def _rows(relation: Relation) -> Rows:
     )
 
 
-def _unnamed(node: exp.Expression) -> exp.Expression:
+def _strip_alias(node: exp.Expression) -> exp.Expression:
     inner = node.this if isinstance(node, exp.Alias) else node
     if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
-        raise refusals.in_output(inner.this if isinstance(inner, exp.Column) else inner)
+        raise grammar.output_refusal(inner.this if isinstance(inner, exp.Column) else inner)
     return inner
 
 
@@ -145,7 +147,7 @@ def _order(select: exp.Select, nodes: list[exp.Expression], outputs: OutputResol
     if order is None:
         return ()
     if any(part for name, part in order.args.items() if name != "expressions"):
-        raise refusals.in_clause(order, fix="order by columns, such as ORDER BY n DESC.")
+        raise grammar.clause_refusal(order, fix="order by columns, such as ORDER BY n DESC.")
     return tuple(_sort_key(node, nodes, outputs) for node in order.expressions)
 
 
@@ -153,7 +155,7 @@ def _sort_key(node: exp.Expression, nodes: list[exp.Expression], outputs: Output
     if type(node) is not exp.Ordered or any(
         part for name, part in node.args.items() if name not in ("this", "desc", "nulls_first")
     ):
-        raise refusals.in_clause(node, fix="order by columns, such as ORDER BY n DESC.")
+        raise grammar.clause_refusal(node, fix="order by columns, such as ORDER BY n DESC.")
     inner = node.this
     if isinstance(inner, exp.Literal):
         inner = position(inner, nodes, clause="ORDER BY")
@@ -176,23 +178,23 @@ def _count(select: exp.Select, name: str) -> int | None:
 
 def _table_name(select: exp.Select) -> str:
     start = clause(select, "from")
-    return shortened(start.this.sql(comments=False, copy=False)) if start is not None else "data"
+    return shorten(start.this.sql(comments=False, copy=False)) if start is not None else "data"
 
 
 def _distinct(select: exp.Select) -> UnsafeQueryError:
-    names = ", ".join(node.sql(comments=False, copy=False) for node in map(_unnamed, select.expressions))
+    names = ", ".join(node.sql(comments=False, copy=False) for node in map(_strip_alias, select.expressions))
     return UnsafeQueryError(
         "SELECT DISTINCT would show which values occur.",
-        fix=f"count the rows of each value: {refusals.counting(names, _table_name(select))}.",
+        fix=f"count the rows of each value: {grammar.counting_query(names, _table_name(select))}.",
     )
 
 
 def _no_aggregates(select: exp.Select) -> UnsafeQueryError:
-    names = ", ".join(quoted(node)[1:-1] for node in map(_unnamed, select.expressions))
+    names = ", ".join(quote(node)[1:-1] for node in map(_strip_alias, select.expressions))
     grouped = select.args.get("group") is not None
     return UnsafeQueryError(
         "The query has no aggregate: it would show which rows or values there are.",
-        fix=f"add one: {refusals.counting(names, _table_name(select), grouped=grouped)}.",
+        fix=f"add one: {grammar.counting_query(names, _table_name(select), grouped=grouped)}.",
     )
 
 
@@ -206,3 +208,27 @@ def _check_sizes(question: Question, sizes: Sizes) -> None:
         sizes.check(key.group)
     if question.rows.condition is not None:
         sizes.check(question.rows.condition)
+
+
+def compile_condition(text: str, table: Table, *, name: str, person: str | None) -> exp.Expression:
+    """Return a condition over a table's own columns.
+
+    Args:
+        text: the condition.
+        table: the table; only the columns of its schema have names.
+        name: what the query calls the table.
+        person: the column that names the unit of privacy.
+
+    Raises:
+        UnknownColumnError: if it names a column that does not exist.
+        ParameterError: if it is not a condition, or cannot be answered safely.
+    """
+    node = parse_condition(text)
+    try:
+        return FullResolver(NameScope({name: private_relation(table, person).columns})).truth(node)
+    except CloisterError:
+        raise
+    except (*BROKEN, ArithmeticError):
+        raise ParameterError(
+            "where= is an expression that cannot be understood.", fix='write for example where="age > 50".'
+        ) from None

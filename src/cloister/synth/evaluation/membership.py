@@ -1,40 +1,156 @@
 """Does a synthesizer's table tell who was in the data? Membership inference with shadow fits.
 
-The attacker knows the method, all rows but the target's, and how the synthetic table looks with and without the target
-from fits of their own: much more than anybody has outside. For each fit, the other fits are the attacker's: per target
-they give the mean of what is seen with it in and with it out, and the spread; the score of the fit is the ratio of the
-two normal likelihoods (after Carlini et al. 2022, who attack models so).
+The attacker knows the method, all rows but the target's, and how the synthetic table looks with and without the
+target from fits of their own: much more than anybody has outside. For each fit, the other fits are the attacker's:
+per target they give the mean of what is seen with it in and with it out, and the spread; the score of the fit is the
+ratio of the two normal likelihoods (after Carlini et al. 2022, who attack models so).
 
-Where a synthesizer promises (epsilon, delta), every such attack has a true positive rate of at most
-exp(epsilon) times its false positive rate plus delta (Kairouz, Oh and Viswanath 2015). An attack below that line proves
-nothing; one that is clearly above it proves a broken promise.
+Where a synthesizer promises (epsilon, delta), every such attack has a true positive rate of at most exp(epsilon)
+times its false positive rate plus delta (Kairouz, Oh and Viswanath 2015). An attack below that line proves nothing;
+one that is clearly above it proves a broken promise.
+
+Shadow fits are fits of a synthesizer made again and again, with some rows in and some rows out. Each target row is in
+each fit with chance one half, independently of everything else. What an attacker would compute from the synthetic
+table is kept per fit and target, with whether the target was in.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from cloister.core.guarantees import Adjacency, ApproxDP, Guarantee, NoGuarantee, PureDP
-from cloister.core.random import SeededRandomSource
+from cloister.core.random import RandomSource, SeededRandomSource, bits, permutation
 from cloister.core.result import Result
 from cloister.core.validation import check_count
 from cloister.data.sources import open_table
 from cloister.data.table import Table
-from cloister.errors import ParameterError, ParameterTypeError
+from cloister.errors import DataError, ParameterError, ParameterTypeError
 from cloister.synth.base import Progress, Synthesizer, no_progress
-from cloister.synth.evaluation.shadows import Shadows, run_shadows
-from cloister.synth.evaluation.tables import Floats
-from cloister.synth.evaluation.training import area
+from cloister.synth.evaluation._coded_tables import CodedRows, Codes, Features, Floats, Tables, read_tables, row_codes
+from cloister.synth.evaluation._proximity import nearest
+from cloister.synth.evaluation._utility import area
 
 if TYPE_CHECKING:
     from cloister.plotting import Figure
 
-__all__ = ["FALSE_POSITIVE_RATE", "Membership", "membership"]
+__all__ = ["FALSE_POSITIVE_RATE", "Membership", "Shadows", "membership", "run_shadows"]
+
+
+STATISTICS = ("copies", "nearness", "density")
+
+
+@dataclass(frozen=True, eq=False)
+class Shadows:
+    """What an attacker saw of each target in each fit, larger meaning nearer.
+
+    Attributes:
+        inside: whether each target (column) was in each fit (row).
+        seen: one number per fit, target and statistic.
+        guarantee: what a fit promises.
+    """
+
+    inside: NDArray[np.bool_]
+    seen: Floats
+    guarantee: Guarantee
+
+
+def run_shadows(
+    synthesizer: Synthesizer,
+    table: Table,
+    source: RandomSource,
+    *,
+    records: int,
+    fits: int,
+    tell: Callable[[float, str], None],
+) -> Shadows:
+    """Fit and look, so many times. The rows are taken out of their engine; no ledger is charged."""
+    shadow = replace(synthesizer, ledger=None, dataset=None, analyst=None, progress=None, random_state=None)
+    shadow.schema = table.schema if synthesizer.schema is None else synthesizer.schema
+    rows = table.to_arrow()
+    # Where promises are about replaced rows, a target that is out leaves its place to another row.
+    is_replaced = Adjacency(synthesizer.adjacency) is Adjacency.REPLACE
+    targets, fillers, others = _deal_rows(shadow, table, rows, records, source, is_replaced=is_replaced)
+    inside = np.array([bits(source, len(targets)) for _ in range(fits)])
+    seen = np.zeros((fits, len(targets), len(STATISTICS)))
+    for place in range(fits):
+        tell(place / fits, f"shadow fit {place + 1} of {fits}")
+        left_in = inside[place]
+        chosen = np.concatenate([others, targets[left_in], fillers[~left_in] if is_replaced else others[:0]])
+        part = open_table(rows.take(pa.array(chosen[permutation(source, len(chosen))])))
+        shadow.fit(part.with_schema(shadow.schema))
+        made = shadow.sample(len(chosen))
+        seen[place] = _look_at(shadow, rows.take(pa.array(targets)), made)
+    tell(1.0, "done")
+    return Shadows(inside, seen, shadow.guarantee_)
+
+
+def _deal_rows(
+    shadow: Synthesizer, table: Table, rows: pa.Table, records: int, source: RandomSource, *, is_replaced: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return where targets are, half of them the least usual rows, rows to take their place, and all others."""
+    apart = 2 * records if is_replaced else records
+    if len(rows) < 2 * apart:
+        raise DataError(
+            f"There are too few rows for {records} targets.",
+            fix=f"ask for at most {max(1, len(rows) * records // (2 * apart))} records.",
+        )
+    facts = shadow.declared(table.with_schema(shadow.schema))
+    unusual = np.zeros(len(rows))
+    for attribute in facts.domain.attributes:
+        codes = row_codes(attribute, rows.column(attribute.name))
+        unusual -= np.log(np.bincount(codes)[codes] / len(rows))
+    order = permutation(source, len(rows))
+    # In random order first, so that chance decides between equally unusual rows.
+    rare = order[np.argsort(-unusual[order], kind="stable")[: records // 2]]
+    rest = order[~np.isin(order, rare)]
+    targets = np.concatenate([rare, rest[: records - len(rare)]])
+    left = rest[records - len(rare) :]
+    fillers = left[:records] if is_replaced else left[:0]
+    return targets, fillers, left[len(fillers) :]
+
+
+def _look_at(shadow: Synthesizer, targets: pa.Table, made: Table) -> Floats:
+    """Return how often, how near and how densely the synthetic rows meet each target."""
+    names = shadow.fitted_facts.domain.names
+    tables = read_tables(
+        open_table(targets).with_schema(shadow.schema),
+        made,
+        schema=shadow.schema,
+        columns=list(names),
+        bins=shadow.bins,
+    )
+    wanted = _in_order(tables, targets)
+    synthetic = tables.synthetic
+    features = Features(tables, tuple(range(len(names))))
+    shown = features.mix(synthetic.codes)
+    distances, places = nearest(features.mix(wanted), shown)
+    copies = np.where(distances == 0, synthetic.weights[places], 0)
+    return np.column_stack([np.log1p(copies), -distances, _density(synthetic, wanted)])
+
+
+def _in_order(tables: Tables, targets: pa.Table) -> Codes:
+    return np.column_stack([row_codes(item, targets.column(item.name)) for item in tables.domain.attributes])
+
+
+def _density(synthetic: CodedRows, wanted: Codes) -> Floats:
+    """Return the mean over pairs of columns of the logarithm of the share of rows that are like the target."""
+    count = wanted.shape[1]
+    pairs = list(itertools.combinations(range(count), min(2, count)))
+    found = np.zeros(len(wanted))
+    for pair in pairs:
+        shares = synthetic.shares(pair)
+        # A cell without synthetic rows counts as half a row, since its logarithm would be infinite.
+        found += np.log(shares[tuple(wanted[:, column] for column in pair)] + 1 / (2 * synthetic.total))
+    return found / len(pairs)
+
 
 FALSE_POSITIVE_RATE = 0.01
 _FEWEST_FITS = 4
@@ -96,7 +212,7 @@ class Membership(Result):
 
     def plot(self) -> Figure:
         """Return the rates of the attack beside guessing and what the promise allows."""
-        from cloister.synth.evaluation.charts import membership_chart
+        from cloister.synth.evaluation._quality_charts import membership_chart
 
         return membership_chart(self)
 
@@ -154,10 +270,10 @@ def membership(
         fits=check_count(fits, name="fits", at_least=_FEWEST_FITS),
         tell=progress or no_progress,
     )
-    return judged(shadows)
+    return judge_shadows(shadows)
 
 
-def judged(shadows: Shadows) -> Membership:
+def judge_shadows(shadows: Shadows) -> Membership:
     """Return how well an attacker does who knows the other fits."""
     scores = likelihood_ratios(shadows)
     inside, outside = scores[shadows.inside], scores[~shadows.inside]
@@ -172,7 +288,7 @@ def judged(shadows: Shadows) -> Membership:
         records=shadows.inside.shape[1],
         fits=len(shadows.inside),
         trials=(len(inside), len(outside)),
-        curve=_thinned(curve),
+        curve=_thin_curve(curve),
         promise=shadows.guarantee,
         guarantee=NoGuarantee(reason=_REASON),
     )
@@ -232,6 +348,6 @@ def _rates(inside: Floats, outside: Floats) -> list[tuple[float, float]]:
     return [(0.0, 0.0), *zip(false.tolist(), true.tolist(), strict=True)]
 
 
-def _thinned(curve: list[tuple[float, float]], most: int = 200) -> tuple[tuple[float, float], ...]:
+def _thin_curve(curve: list[tuple[float, float]], most: int = 200) -> tuple[tuple[float, float], ...]:
     places = np.unique(np.linspace(0, len(curve) - 1, most).round().astype(int))
     return tuple(curve[place] for place in places)

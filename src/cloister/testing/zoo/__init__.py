@@ -10,8 +10,7 @@ from __future__ import annotations
 from cloister.testing.zoo.additive import ADDITIVE
 from cloister.testing.zoo.exhibit import Exhibit, Way
 from cloister.testing.zoo.local import LOCAL
-from cloister.testing.zoo.queries import QUERIES
-from cloister.testing.zoo.selection import SELECTION
+from cloister.testing.zoo.queries import QUERIES, SELECTION
 
 __all__ = ["EXHIBITS", "Exhibit", "Way"]
 

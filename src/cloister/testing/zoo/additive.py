@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from cloister.attacks.auditing.exact_check import Bounds, normal_cdf_bounds
 from cloister.core import exact
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.testing import samplers
-from cloister.testing.bounds import Bounds, normal_cdf_bounds
 from cloister.testing.distributions import Floats
 from cloister.testing.statistics import Integers
 from cloister.testing.zoo.exhibit import Exhibit, Way

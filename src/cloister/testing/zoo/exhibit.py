@@ -8,10 +8,12 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from cloister.attacks.auditing.exact_check import ExactReport, check_exactly
+from cloister.attacks.auditing.features import Feature
+from cloister.attacks.auditing.statistical_check import AuditReport
 from cloister.core.guarantees import ApproxDP, Guarantee, LocalDP, PureDP
 from cloister.errors import InternalError, VerificationError
-from cloister.testing.audit import AuditReport, Feature, audit
-from cloister.testing.exact_check import ExactReport, check_exactly
+from cloister.testing.audit import audit
 
 __all__ = ["Exhibit", "Way"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from cloister.attacks.auditing.exact_check import Bounds, normalize
 from cloister.core import exact
 from cloister.core.guarantees import LocalDP
 from cloister.testing import samplers
-from cloister.testing.bounds import Bounds, normalized
 from cloister.testing.distributions import Floats
 from cloister.testing.zoo.exhibit import Exhibit, Way
 
@@ -32,11 +32,11 @@ def _off_by_one(value: int) -> dict[int, Bounds]:
     lies = [(value + step) % _VALUES for step in range(_VALUES - 1)]
     weights = {lie: (Fraction(1), Fraction(1)) for lie in lies}
     weights[value] = (_E[0] + 1, _E[1] + 1)
-    return normalized(weights)
+    return normalize(weights)
 
 
 def _direct_encoding(value: int) -> dict[int, Bounds]:
-    return normalized({output: _E if output == value else 1 for output in range(_VALUES)})
+    return normalize({output: _E if output == value else 1 for output in range(_VALUES)})
 
 
 def _one_sided(answer: str) -> dict[str, Fraction]:
@@ -46,7 +46,7 @@ def _one_sided(answer: str) -> dict[str, Fraction]:
 
 
 def _two_sided(answer: str) -> dict[str, Bounds]:
-    return normalized({output: _E if output == answer else 1 for output in ("Yes", "No")})
+    return normalize({output: _E if output == answer else 1 for output in ("Yes", "No")})
 
 
 def _duchi(agrees: Callable[[int], list[str]], plus: Bounds) -> Callable[[Point], dict[Signs, Bounds]]:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from cloister.anonymize.algorithms.base import Outcome, Task
+from cloister.anonymize._partition import verify, whole
+from cloister.anonymize._suppression import suppress_failing
+from cloister.anonymize.algorithms._base import AlgorithmOutcome, Task
 from cloister.anonymize.algorithms.clustering import clustering
 from cloister.anonymize.algorithms.lattice import optimal
-from cloister.anonymize.cells import Cells
+from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.models import all_hold, all_hold_together, check_of, classes_of
-from cloister.anonymize.partition import verify, whole
 from cloister.anonymize.regions import Regions, Values
-from cloister.anonymize.settling import settled
 from cloister.core.guarantees import KAnonymity, LDiversity, TCloseness
 from cloister.data.columns import Column, Kind
 from cloister.data.hierarchy import Hierarchy
@@ -30,16 +30,16 @@ WAYS = st.sampled_from([Values.HIERARCHY, Values.SETS, Values.CENTERS])
 LIMITS = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(1)])
 
 
-def task_of(cells: Cells, *models: Any, values: Values = Values.HIERARCHY, **options: Any) -> Task:
+def task_of(cells: CodedCells, *models: Any, values: Values = Values.HIERARCHY, **options: Any) -> Task:
     return Task(cells=cells, checks=tuple(map(check_of, models)), values=values, options=options)
 
 
-def loss_of(outcome: Outcome, values: Values) -> float:
+def loss_of(outcome: AlgorithmOutcome, values: Values) -> float:
     return Regions(partition=outcome.partition, values=values).loss()
 
 
 @given(mixed_cells(), st.integers(1, 7), WAYS, st.integers(0, 3))
-def test_every_class_has_k_rows_and_no_row_is_lost(cells: Cells, k: int, values: Values, passes: int) -> None:
+def test_every_class_has_k_rows_and_no_row_is_lost(cells: CodedCells, k: int, values: Values, passes: int) -> None:
     outcome = clustering(task_of(cells, KAnonymity(k=k), values=values, passes=passes))
     verify(outcome.partition)
     rows = classes_of(outcome.partition).rows
@@ -48,13 +48,13 @@ def test_every_class_has_k_rows_and_no_row_is_lost(cells: Cells, k: int, values:
 
 
 @given(mixed_cells(), st.integers(2, 7), st.sampled_from([Values.HIERARCHY, Values.SETS]), st.integers(0, 2))
-def test_the_loss_is_the_loss_of_a_plain_evaluation(cells: Cells, k: int, values: Values, passes: int) -> None:
+def test_the_loss_is_the_loss_of_a_plain_evaluation(cells: CodedCells, k: int, values: Values, passes: int) -> None:
     partition = clustering(task_of(cells, KAnonymity(k=k), values=values, passes=passes)).partition
     assert Regions(partition=partition, values=values).loss() == pytest.approx(loss_row_by_row(partition, values))
 
 
 @given(mixed_cells(), st.integers(2, 5), st.sampled_from([Values.HIERARCHY, Values.SETS]))
-def test_exchanging_rows_never_raises_the_loss(cells: Cells, k: int, values: Values) -> None:
+def test_exchanging_rows_never_raises_the_loss(cells: CodedCells, k: int, values: Values) -> None:
     losses = [
         loss_of(clustering(task_of(cells, KAnonymity(k=k), values=values, passes=passes)), values)
         for passes in range(4)
@@ -70,13 +70,13 @@ def test_all_models_hold_within_the_suppression_limit(
     everything = whole(task.cells, np.zeros(len(task.cells), dtype=np.int64))
     assume(all_hold_together(task.checks, classes_of(everything, values=values)).all())
     outcome = clustering(task)
-    partition = settled(outcome.partition, task.checks, values=outcome.values, allowed=task.allowed)
+    partition = suppress_failing(outcome.partition, task.checks, values=outcome.values, allowed=task.allowed)
     assert all_hold_together(task.checks, classes_of(partition, values=values)).all()
     assert partition.suppressed <= task.allowed
 
 
 @given(mixed_cells(), st.integers(2, 5), st.sampled_from([Values.HIERARCHY, Values.SETS]))
-def test_the_same_table_gives_the_same_classes(cells: Cells, k: int, values: Values) -> None:
+def test_the_same_table_gives_the_same_classes(cells: CodedCells, k: int, values: Values) -> None:
     first, second = (clustering(task_of(cells, KAnonymity(k=k), values=values)).partition for _ in range(2))
     assert np.array_equal(first.records, second.records)
     assert np.array_equal(first.groups, second.groups)
@@ -123,7 +123,7 @@ def test_fewer_rows_than_k_are_refused_by_the_last_check() -> None:
     outcome = clustering(task)
     assert outcome.partition.size == 1
     with pytest.raises(CloisterError):
-        settled(outcome.partition, task.checks, values=task.values, allowed=0)
+        suppress_failing(outcome.partition, task.checks, values=task.values, allowed=0)
 
 
 def test_rows_are_suppressed_where_that_is_allowed_and_loses_less() -> None:
@@ -135,7 +135,7 @@ def test_rows_are_suppressed_where_that_is_allowed_and_loses_less() -> None:
         checks=(check_of(LDiversity("ill", l=2, kind="entropy")),),
         suppression_limit=Fraction(1, 10),
     )
-    partition = settled(clustering(task).partition, task.checks, values=task.values, allowed=task.allowed)
+    partition = suppress_failing(clustering(task).partition, task.checks, values=task.values, allowed=task.allowed)
     assert partition.suppressed == 4
     assert Regions(partition=partition).losses.sum() == 0
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cloister.anonymize.algorithms.base import Task
+from cloister.anonymize.algorithms._base import Task
 from cloister.anonymize.algorithms.lattice import optimal
-from cloister.anonymize.cells import Cells
+from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.models import check_of
 from cloister.anonymize.regions import Regions
 from cloister.core.guarantees import KAnonymity, LDiversity
@@ -22,11 +22,11 @@ K = 5
 
 
 @pytest.fixture(scope="module")
-def adult(shared_data: Path) -> Cells:
+def adult(shared_data: Path) -> CodedCells:
     return adult_cells(shared_data)
 
 
-def every_node(cells: Cells) -> Iterator[tuple[tuple[int, ...], int, float]]:
+def every_node(cells: CodedCells) -> Iterator[tuple[tuple[int, ...], int, float]]:
     """Yield each node with the rows it suppresses and its mean LM, by counting its classes."""
     nothing = np.zeros(len(cells), dtype=np.int64)
     for node, key, cost in keys_of_nodes(cells, (), nothing, np.zeros(len(cells))):
@@ -37,7 +37,7 @@ def every_node(cells: Cells) -> Iterator[tuple[tuple[int, ...], int, float]]:
 
 
 def keys_of_nodes(
-    cells: Cells, node: tuple[int, ...], key: NDArray[np.int64], cost: NDArray[np.float64]
+    cells: CodedCells, node: tuple[int, ...], key: NDArray[np.int64], cost: NDArray[np.float64]
 ) -> Iterator[tuple[tuple[int, ...], NDArray[np.int64], NDArray[np.float64]]]:
     """Yield all nodes that begin with some levels; cells with the same key are in the same class."""
     if len(node) == len(cells.attributes):
@@ -51,7 +51,7 @@ def keys_of_nodes(
 
 
 @pytest.mark.slow
-def test_the_optimum_of_adult_is_the_best_of_all_6480_nodes(adult: Cells) -> None:
+def test_the_optimum_of_adult_is_the_best_of_all_6480_nodes(adult: CodedCells) -> None:
     nodes = list(every_node(adult))
     assert len(nodes) == 6480
     for limit in (Fraction(0), Fraction(1, 20), Fraction(1, 4), Fraction(1)):
@@ -72,7 +72,7 @@ def test_the_optimum_of_adult_is_the_best_of_all_6480_nodes(adult: Cells) -> Non
     ],
 )
 def test_few_nodes_prove_the_optimum_of_adult(
-    adult: Cells, limit: str, levels: tuple[int, ...], suppressed: int, loss: float, nodes: int
+    adult: CodedCells, limit: str, levels: tuple[int, ...], suppressed: int, loss: float, nodes: int
 ) -> None:
     outcome = optimal(Task(cells=adult, checks=(check_of(KAnonymity(k=K)),), suppression_limit=Fraction(limit)))
     assert tuple(outcome.facts["levels"].values()) == levels
@@ -82,7 +82,7 @@ def test_few_nodes_prove_the_optimum_of_adult(
     assert outcome.facts["evaluated"] <= nodes
 
 
-def test_a_heuristic_search_finds_the_optimum_of_adult_without_proving_it(adult: Cells) -> None:
+def test_a_heuristic_search_finds_the_optimum_of_adult_without_proving_it(adult: CodedCells) -> None:
     task = Task(
         cells=adult,
         checks=(check_of(KAnonymity(k=K)), check_of(LDiversity("salary-class", l=2))),

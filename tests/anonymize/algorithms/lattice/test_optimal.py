@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from cloister.anonymize.algorithms.lattice import Lattice, optimal
-from cloister.anonymize.algorithms.lattice.losses import LOSSES
+from cloister.anonymize._partition import full_domain, verify
+from cloister.anonymize.algorithms.lattice import GeneralizationLattice, optimal
+from cloister.anonymize.algorithms.lattice._losses import LOSSES
 from cloister.anonymize.models import all_hold, check_of, classes_of
-from cloister.anonymize.partition import full_domain, verify
 from cloister.core.guarantees import KAnonymity, LDiversity
 from cloister.errors import LatticeTooLargeError, ParameterError
 from tests.support.lattices import MODELS, SmallTable, best_of, exhaustive, released, small_tables
@@ -91,12 +91,12 @@ def test_rows_that_a_node_suppresses_for_a_hereditary_check_are_suppressed_at_ev
     hereditary = [model for model in models if check_of(model).is_hereditary]
     kept = {node: {id(row) for rows in released(table, node, hereditary) for row in rows} for node in table.nodes()}
     for node, rows in kept.items():
-        for parent in Lattice(table.top).parents(node):
+        for parent in GeneralizationLattice(table.top).parents(node):
             assert rows <= kept[parent]
 
 
 def test_the_lattice_of_the_worked_example_has_twelve_nodes() -> None:
-    lattice = Lattice((2, 1, 1))
+    lattice = GeneralizationLattice((2, 1, 1))
     assert lattice.size == 12
     assert lattice.nodes_per_height() == (1, 3, 4, 3, 1)
 
@@ -137,7 +137,7 @@ def test_odd_settings_are_refused(settings: dict[str, Any], fix: str) -> None:
 
 @pytest.mark.parametrize("search", ["exact", "heuristic"])
 def test_progress_is_told_as_a_growing_share(search: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloister.anonymize.algorithms.lattice.search._REPORT_EVERY", 1)
+    monkeypatch.setattr("cloister.anonymize.algorithms.lattice._search._REPORT_EVERY", 1)
     shares = []
     task = TWO.task(
         [KAnonymity(k=2)],

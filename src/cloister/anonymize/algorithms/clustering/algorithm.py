@@ -1,4 +1,8 @@
-"""The three steps of clustering, one after the other."""
+"""The clustering algorithm: its three steps in order; for small tables also the greedy textbook method.
+
+Greedy clustering as it is usually described (Byun, Kamra, Bertino and Li 2007) looks at every pair of rows, so that its
+time grows with the square of their number.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +11,72 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.anonymize.algorithms.base import Outcome, Task
-from cloister.anonymize.algorithms.clustering.gathering import Gathering, Judge, Pieces
-from cloister.anonymize.algorithms.clustering.judging import model_judge, satisfied_cells, set_judge
-from cloister.anonymize.algorithms.clustering.ladders import (
-    combinations_of,
-    exact_agenda,
-    hopeful_agenda,
-    ladders_of,
+from cloister.anonymize._partition import Partition, deal, whole
+from cloister.anonymize.algorithms._base import AlgorithmOutcome, Task
+from cloister.anonymize.algorithms._outliers import suppresses_outliers
+from cloister.anonymize.algorithms.clustering._agglomeration import (
+    Gathering,
+    Judge,
+    Pieces,
+    find_satisfying_cells,
+    model_judge,
+    set_judge,
 )
-from cloister.anonymize.algorithms.clustering.lending import filled
-from cloister.anonymize.algorithms.clustering.nearness import Nearness
-from cloister.anonymize.algorithms.clustering.polishing import Dealt, polished
-from cloister.anonymize.algorithms.clustering.repairing import repaired
-from cloister.anonymize.algorithms.clustering.textbook import textbook_groups
-from cloister.anonymize.algorithms.dealing import deal
-from cloister.anonymize.algorithms.outliers import suppresses_outliers
-from cloister.anonymize.cells import Cells
-from cloister.anonymize.partition import Partition, whole
+from cloister.anonymize.algorithms.clustering._exchange import (
+    CellOrder,
+    Dealt,
+    exchange_in_neighborhoods,
+    fill_only_class,
+)
+from cloister.anonymize.algorithms.clustering._growth import ClassGrowth
+from cloister.anonymize.algorithms.clustering._ladders import combinations_of, exact_agenda, hopeful_agenda, ladders_of
+from cloister.anonymize.algorithms.clustering._merges import merge_failing_classes
+from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.regions import Regions, Values
 from cloister.core.guarantees import KAnonymity
 from cloister.core.validation import check_count
+
+Groups: TypeAlias = NDArray[np.int64]
+
+
+def textbook_groups(cells: CodedCells, owners: Groups, *, k: int, values: Values) -> Groups:
+    """Return a class for each row, given its cell: the row farthest from the last start, and its k - 1 nearest.
+
+    Rows that are left over join the class where they cost least.
+    """
+    growth = ClassGrowth(cells, cells.codes[owners].astype(np.int64), values=values)
+    groups = np.full(len(owners), -1, dtype=np.int64)
+    classes: list[list[int]] = []
+    start = 0
+    for number in range(len(owners) // k):
+        start = _choice(growth, [start], groups, farthest=True)
+        groups[start] = number
+        classes.append([start])
+        for _ in range(k - 1):
+            row = _choice(growth, classes[-1], groups, farthest=False)
+            groups[row] = number
+            classes[-1].append(row)
+    # With fewer than k rows in all there is no class to join.
+    for row in np.flatnonzero(groups < 0).tolist() if classes else []:
+        groups[row] = _cheapest(growth, classes, row)
+        classes[groups[row]].append(row)
+    return groups
+
+
+def _choice(growth: ClassGrowth, members: list[int], groups: Groups, *, farthest: bool) -> int:
+    """Return the free row with which a class loses most, or least."""
+    free = np.flatnonzero(groups < 0)
+    tables, _ = growth.tables(np.array([members]))
+    losses = growth.joining(free, tables)[:, 0]
+    return int(free[losses.argmax() if farthest else losses.argmin()])
+
+
+def _cheapest(growth: ClassGrowth, classes: list[list[int]], row: int) -> int:
+    sizes = np.array([len(members) for members in classes])
+    longest = int(sizes.max())
+    tables, losses = growth.tables(np.array([members + members[:1] * (longest - len(members)) for members in classes]))
+    return int((growth.joining(np.array([row]), tables)[0] * (sizes + 1) - losses * sizes).argmin())
+
 
 Counts: TypeAlias = NDArray[np.int64]
 
@@ -38,7 +87,7 @@ _FEW_ROWS = 1000
 
 
 @suppresses_outliers
-def clustering(task: Task) -> Outcome:
+def clustering(task: Task) -> AlgorithmOutcome:
     """Return classes of rows that are alike.
 
     Options:
@@ -52,9 +101,9 @@ def clustering(task: Task) -> Outcome:
         partition = _by_rows(task, values, passes)
     else:
         partition = _by_models(task, values)
-    partition = repaired(partition, task, values=values)
+    partition = merge_failing_classes(partition, task, values=values)
     facts = {"classes": partition.size, "is_split": partition.is_split}
-    return Outcome(partition=partition, values=task.values, facts=facts)
+    return AlgorithmOutcome(partition=partition, values=task.values, facts=facts)
 
 
 def _counts_rows_only(model: Any) -> bool:
@@ -64,33 +113,35 @@ def _counts_rows_only(model: Any) -> bool:
 def _by_rows(task: Task, values: Values, passes: int | None) -> Partition:
     """Return classes of at least k rows; the rows of a cell may be in different ones."""
     cells, k = task.cells, task.k
+    # Cells with k rows and more need no company, and lose nothing.
     lone = np.flatnonzero(cells.weights < k)
     owners = np.repeat(lone, cells.weights[lone])
     if not len(owners):
         return whole(cells, np.arange(len(cells)))
     rows = np.ones(len(owners), np.int64)
-    nearness, gathered, groups = _gathered(cells, owners, rows, k=k, values=values, judge=None)
-    starts = [filled(cells, Dealt(cells=gathered, groups=_with_last(groups)), nearness, k=k, values=values)]
+    nearness, gathered, groups = _gather_rows(cells, owners, rows, k=k, values=values, judge=None)
+    starts = [fill_only_class(cells, Dealt(cells=gathered, groups=_with_last(groups)), nearness, k=k, values=values)]
+    # For few rows the textbook's way is affordable, and sometimes better.
     if k <= len(owners) <= _FEW_ROWS:
         starts.append(Dealt(cells=owners, groups=textbook_groups(cells, owners, k=k, values=values)))
     turns = passes if passes is not None else min(max(_EXCHANGED // len(owners), 1), _PASSES)
-    found = [_partition(cells, _exchanged(task, dealt, nearness, values, turns)) for dealt in starts]
+    found = [_partition(cells, _exchange_rows(task, dealt, nearness, values, turns)) for dealt in starts]
     return min(found, key=lambda partition: Regions(partition=partition, values=values).loss())
 
 
-def _exchanged(task: Task, dealt: Dealt, nearness: Nearness, values: Values, turns: int) -> Dealt:
+def _exchange_rows(task: Task, dealt: Dealt, nearness: CellOrder, values: Values, turns: int) -> Dealt:
     for turn in range(turns):
         task.progress((turn + 1) / (turns + 1), "exchanging rows")
-        dealt = polished(task.cells, dealt, nearness, k=task.k, values=values, turn=turn)
+        dealt = exchange_in_neighborhoods(task.cells, dealt, nearness, k=task.k, values=values, turn=turn)
     return dealt
 
 
-def _gathered(
-    cells: Cells, owners: Counts, rows: Counts, *, k: int, values: Values, judge: Judge | None
-) -> tuple[Nearness, Counts, Counts]:
+def _gather_rows(
+    cells: CodedCells, owners: Counts, rows: Counts, *, k: int, values: Values, judge: Judge | None
+) -> tuple[CellOrder, Counts, Counts]:
     """Return the order of cells that was used, the cell of each piece in that order, and its class or -1."""
     ladders = ladders_of(cells, owners, k=k, values=values)
-    nearness = Nearness(cells, [float(ladder.prices[-1].mean()) for ladder in ladders])
+    nearness = CellOrder(cells, [float(ladder.prices[-1].mean()) for ladder in ladders])
     order = np.argsort(nearness.ranks(owners), kind="stable")
     owners, rows = owners[order], rows[order]
     ladders, nodes = combinations_of(ladders, limit=_NODES)
@@ -109,8 +160,9 @@ def _with_last(groups: Counts) -> Counts:
     return np.where(groups < 0, max(int(groups.max(initial=0)), 0), groups)
 
 
-def _partition(cells: Cells, dealt: Dealt) -> Partition:
+def _partition(cells: CodedCells, dealt: Dealt) -> Partition:
     """Return the classes of dealt rows, and one class for what stays in each large cell."""
+    # Cell and class in one number: equal rows in a class become one line with a count.
     keys, counts = np.unique(dealt.cells * max(dealt.size, 1) + dealt.groups, return_counts=True)
     owners, groups = np.divmod(keys, max(dealt.size, 1))
     left = cells.weights - np.bincount(dealt.cells, minlength=len(cells))
@@ -126,12 +178,12 @@ def _partition(cells: Cells, dealt: Dealt) -> Partition:
 def _by_models(task: Task, values: Values) -> Partition:
     """Return classes of whole cells that satisfy the models, and a class for each cell that found none."""
     cells = task.cells
-    alone = satisfied_cells(task)
+    alone = find_satisfying_cells(task)
     owners = np.flatnonzero(~alone)
     groups = np.full(len(cells), -1, dtype=np.int64)
     if len(owners):
         judge = model_judge(task)
-        _, owners, found = _gathered(cells, owners, cells.weights[owners], k=task.k, values=values, judge=judge)
+        _, owners, found = _gather_rows(cells, owners, cells.weights[owners], k=task.k, values=values, judge=judge)
         groups[owners] = found
     rest = np.flatnonzero(groups < 0)
     groups[rest] = int(groups.max(initial=-1)) + 1 + np.arange(len(rest))

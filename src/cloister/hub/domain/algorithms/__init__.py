@@ -4,29 +4,34 @@ Nothing here runs foreign code; `cloister.hub.sandbox` does.
 """
 
 from cloister.hub.domain.algorithms.artifact import Artifact, pack
-from cloister.hub.domain.algorithms.manifest import Input, Manifest, Resources
-from cloister.hub.domain.algorithms.outputs import Clip, Layout, Output
-from cloister.hub.domain.algorithms.parameters import Parameter
+from cloister.hub.domain.algorithms.manifest import Input, Manifest, Parameter, Resources
+from cloister.hub.domain.algorithms.outputs import AlgorithmOutput, Clip, OutputLayout
 from cloister.hub.domain.algorithms.privacy import Blocks, PrivacyContract
-from cloister.hub.domain.algorithms.states import Allowance, State, Step, after, require_runnable
-from cloister.hub.domain.algorithms.versions import Version
+from cloister.hub.domain.algorithms.versions import (
+    Version,
+    VersionAllowance,
+    VersionState,
+    VersionStep,
+    next_state,
+    require_runnable,
+)
 
 __all__ = [
-    "Allowance",
+    "AlgorithmOutput",
     "Artifact",
     "Blocks",
     "Clip",
     "Input",
-    "Layout",
     "Manifest",
-    "Output",
+    "OutputLayout",
     "Parameter",
     "PrivacyContract",
     "Resources",
-    "State",
-    "Step",
     "Version",
-    "after",
+    "VersionAllowance",
+    "VersionState",
+    "VersionStep",
+    "next_state",
     "pack",
     "require_runnable",
 ]

@@ -76,7 +76,7 @@ class Artifact:
             raise _too_large()
         try:
             with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-                return cls.from_files(_unpacked(archive))
+                return cls.from_files(_unpack(archive))
         except CloisterError:
             raise
         except (*_UNREADABLE, ValueError):
@@ -96,7 +96,7 @@ def pack(files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _unpacked(archive: zipfile.ZipFile) -> dict[str, bytes]:
+def _unpack(archive: zipfile.ZipFile) -> dict[str, bytes]:
     members = [member for member in archive.infolist() if not _is_plain_folder(member)]
     if len(members) > MOST_FILES:
         raise ArtifactError(f"The artifact has more than {MOST_FILES} files.", fix="leave out what is not needed.")
@@ -106,6 +106,7 @@ def _unpacked(archive: zipfile.ZipFile) -> dict[str, bytes]:
     for member in members:
         _check_member(member)
         with archive.open(member) as stream:
+            # One byte more than there is room for: a member may unpack to more than it says of itself.
             content = stream.read(room + 1)
         room -= len(content)
         if room < 0:
@@ -131,6 +132,7 @@ def _check_member(member: zipfile.ZipInfo) -> None:
 
 
 def _check_names(names: list[str]) -> None:
+    # Names that differ in case alone are one file on some systems.
     if len({name.casefold() for name in names}) != len(names):
         raise ArtifactError("The artifact has a file twice.", fix="give every file its own name.")
     if len(names) > MOST_FILES:
@@ -166,6 +168,7 @@ def _digest(files: Mapping[str, bytes]) -> str:
     total = hashlib.sha256(b"cloister.artifact/1\n")
     for name, content in files.items():
         for part in (name.encode(), content):
+            # With its length before each part, no two different sets of files give the same bytes.
             total.update(struct.pack(">Q", len(part)) + part)
     return total.hexdigest()
 

@@ -1,4 +1,7 @@
-"""The manifest of a foreign algorithm (``manifest.yaml``): everything that is public about one version of it."""
+"""The manifest of a foreign algorithm (``manifest.yaml``): everything that is public about one version of it.
+
+Its parameters are public values that a data user chooses within declared bounds.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,141 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
+from cloister.core import exact
 from cloister.data.schema_file import load_yaml
-from cloister.errors import ManifestError, ParameterError, SchemaError
-from cloister.hub.domain.algorithms import parameters as choices
-from cloister.hub.domain.algorithms.outputs import Layout, Output
-from cloister.hub.domain.algorithms.parameters import Parameter
+from cloister.errors import ManifestError, ParameterError, SchemaError, did_you_mean
+from cloister.hub.domain.algorithms._sections import ManifestSection, finite, pair
+from cloister.hub.domain.algorithms.outputs import AlgorithmOutput, OutputLayout
 from cloister.hub.domain.algorithms.privacy import PrivacyContract
-from cloister.hub.domain.algorithms.reading import Section
 from cloister.hub.domain.algorithms.versions import Version
+
+TYPES = ("integer", "number", "choice", "boolean")
+
+Value: TypeAlias = "int | float | str | bool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter: its type, its bounds or options, and its default."""
+
+    name: str
+    type: str
+    default: Value
+    bounds: tuple[Fraction, Fraction] | None = None
+    options: tuple[str, ...] = ()
+    title: str = ""
+
+    @classmethod
+    def read(cls, name: str, values: object) -> Parameter:
+        """Return the parameter that plain values state."""
+        section = ManifestSection(
+            values, where=f"parameters.{name}", known=("type", "bounds", "options", "default", "title")
+        )
+        kind = section.choice("type", TYPES)
+        bounds: tuple[Fraction, Fraction] | None = None
+        options: tuple[str, ...] = ()
+        if kind in ("integer", "number"):
+            bounds = pair(section.any("bounds"), section.path("bounds"))
+            if kind == "integer" and any(end.denominator != 1 for end in bounds):
+                raise ManifestError(f"{section.path('bounds')} are not whole.", fix="write two whole numbers.")
+        if kind == "choice":
+            options = _options(section)
+        parameter = cls(
+            name=name,
+            type=kind,
+            default=0,
+            bounds=bounds,
+            options=options,
+            title=section.text("title", name),
+        )
+        try:
+            default = parameter.check(section.any("default"))
+        except ParameterError as error:
+            raise ManifestError(f"The default of {section.where} is not allowed.", fix=error.fix) from None
+        return cls(name=name, type=kind, default=default, bounds=bounds, options=options, title=parameter.title)
+
+    def check(self, value: object) -> Value:
+        """Return a value that a user chose, if it is allowed.
+
+        Raises:
+            ParameterError: with what is allowed.
+        """
+        match self.type:
+            case "boolean" if isinstance(value, bool):
+                return value
+            case "choice" if isinstance(value, str) and value in self.options:
+                return value
+            case "integer" if type(value) is int and self._within(Fraction(value)):
+                return value
+            case "number" if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+                try:
+                    found = finite(value, self.name)
+                except ManifestError:
+                    found = None
+                if found is not None and self._within(found):
+                    return float(value)
+        raise ParameterError(f'The parameter "{self.name}" is not allowed.', fix=f"give {self._allowed()}.")
+
+    def corners(self) -> tuple[Value, ...]:
+        """Return the values at the ends of what is allowed, for checks."""
+        if self.bounds is not None:
+            low, high = self.bounds
+            return (int(low), int(high)) if self.type == "integer" else (float(low), float(high))
+        return self.options if self.type == "choice" else (False, True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plain values that `read` takes."""
+        values: dict[str, Any] = {"type": self.type, "default": self.default, "title": self.title}
+        if self.bounds is not None:
+            values["bounds"] = list(self.corners())
+        if self.options:
+            values["options"] = list(self.options)
+        return values
+
+    def _within(self, value: Fraction) -> bool:
+        return self.bounds is not None and self.bounds[0] <= value <= self.bounds[1]
+
+    def _allowed(self) -> str:
+        match self.type:
+            case "boolean":
+                return "true or false"
+            case "choice":
+                return f"one of {', '.join(self.options)}"
+        low, high = (exact.text(end) for end in self.bounds or (Fraction(0), Fraction(0)))
+        return f"{'a whole number' if self.type == 'integer' else 'a number'} from {low} to {high}"
+
+
+def choose_values(parameters: tuple[Parameter, ...], given: Mapping[str, object]) -> dict[str, Value]:
+    """Return a value for each parameter: what was given, or the default.
+
+    Raises:
+        ParameterError: if a value is not allowed or a name is unknown.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    for name in given:
+        if name not in known:
+            raise ParameterError(
+                f'There is no parameter "{str(name)[:40]}".{did_you_mean(str(name)[:40], known)}',
+                fix=f"use {', '.join(known) or 'no parameters: the algorithm has none'}.",
+            )
+    return {name: parameter.check(given.get(name, parameter.default)) for name, parameter in known.items()}
+
+
+def _options(section: ManifestSection) -> tuple[str, ...]:
+    found = section.any("options")
+    fine = isinstance(found, list) and 1 <= len(found) <= 50 and len(set(map(str, found))) == len(found)
+    if not fine or not all(isinstance(item, str) and item and item.isprintable() and len(item) <= 60 for item in found):
+        raise ManifestError(
+            f"{section.path('options')} is not a list of different short texts.", fix='write options: ["a", "b"].'
+        )
+    return tuple(found)
+
 
 SCHEMA = "cloister.algorithm/1"
 PACKAGES = ("numpy", "scipy", "sklearn")
@@ -61,7 +186,7 @@ class Input:
     @classmethod
     def read(cls, name: str, values: object) -> Input:
         """Return the input that plain values state."""
-        section = Section(values, where=f"inputs.{name}", known=("kind", "at_least", "at_most", "title"))
+        section = ManifestSection(values, where=f"inputs.{name}", known=("kind", "at_least", "at_most", "title"))
         fewest = section.whole("at_least", 1, low=1, high=100)
         return cls(
             name=name,
@@ -98,7 +223,7 @@ class Resources:
     @classmethod
     def read(cls, values: object) -> Resources:
         """Return the resources that plain values state."""
-        section = Section(values, where="resources", known=("cpu_seconds", "memory_mb", "wall_seconds"))
+        section = ManifestSection(values, where="resources", known=("cpu_seconds", "memory_mb", "wall_seconds"))
         wall = section.number("wall_seconds", 1)
         if not Fraction(1, 10) <= wall <= 600:
             raise ManifestError("resources.wall_seconds is not from 0.1 to 600.", fix="write for example 1.")
@@ -131,7 +256,7 @@ class Manifest:
     packages: tuple[str, ...]
     inputs: tuple[Input, ...]
     parameters: tuple[Parameter, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[AlgorithmOutput, ...]
     privacy: PrivacyContract
     resources: Resources
 
@@ -159,7 +284,7 @@ class Manifest:
         Raises:
             ManifestError: with the first part that is wrong.
         """
-        section = Section(values, where="The manifest", known=_KEYS)
+        section = ManifestSection(values, where="The manifest", known=_KEYS)
         section.choice("schema", (SCHEMA,))
         inputs = tuple(Input.read(*item) for item in section.named("inputs", most=20).items())
         parameters = tuple(Parameter.read(*item) for item in section.named("parameters", most=50, default={}).items())
@@ -168,7 +293,7 @@ class Manifest:
         if set(names) & {item.name for item in parameters}:
             raise ManifestError("An input and a parameter have the same name.", fix="give each its own name.")
         outputs = tuple(
-            Output.read(name, item, integers=integers, inputs=names)
+            AlgorithmOutput.read(name, item, integers=integers, inputs=names)
             for name, item in section.named("outputs", most=20).items()
         )
         if not inputs or not outputs:
@@ -212,29 +337,29 @@ class Manifest:
         """Return the manifest as JSON that `parse` gives back equal."""
         return json.dumps(self.to_dict(), indent=2)
 
-    def choose(self, given: Mapping[str, object]) -> dict[str, choices.Value]:
+    def choose(self, given: Mapping[str, object]) -> dict[str, Value]:
         """Return a value for each parameter: what a user gave, or the default."""
-        return choices.choose(self.parameters, given)
+        return choose_values(self.parameters, given)
 
     def layout(
         self, parameters: Mapping[str, object], column_bounds: Mapping[str, list[tuple[float, float]]]
-    ) -> Layout:
+    ) -> OutputLayout:
         """Return the shapes and public sets of the outputs for public choices."""
-        return Layout(clips=tuple(output.resolve(parameters, column_bounds) for output in self.outputs))
+        return OutputLayout(clips=tuple(output.resolve(parameters, column_bounds) for output in self.outputs))
 
 
 def _is_axis(parameter: Parameter) -> bool:
     return parameter.bounds is not None and parameter.bounds[0] >= 1
 
 
-def _matching(section: Section, name: str, pattern: re.Pattern[str], allowed: str) -> str:
+def _matching(section: ManifestSection, name: str, pattern: re.Pattern[str], allowed: str) -> str:
     found = section.text(name, most=100)
     if not pattern.fullmatch(found):
         raise ManifestError(f"{section.path(name)} is malformed.", fix=f"write {allowed}.")
     return found
 
 
-def _packages(section: Section) -> tuple[str, ...]:
+def _packages(section: ManifestSection) -> tuple[str, ...]:
     found = section.any("packages", ["numpy"])
     fine = isinstance(found, list) and len(found) <= 20 and all(map(_is_offered, found))
     if not fine:

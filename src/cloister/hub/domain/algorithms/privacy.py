@@ -14,7 +14,7 @@ from typing import Any
 from cloister.core import exact, validation
 from cloister.core.guarantees import Adjacency
 from cloister.errors import CloisterError, ManifestError, ParameterError
-from cloister.hub.domain.algorithms.reading import Section
+from cloister.hub.domain.algorithms._sections import ManifestSection
 
 CONTRACTS = ("sample_and_aggregate",)
 AGGREGATIONS = ("mean", "median")
@@ -62,7 +62,7 @@ class PrivacyContract:
     def read(cls, values: object) -> PrivacyContract:
         """Return the contract that plain values state."""
         known = ("contract", "aggregation", "noise", "epsilon", "delta", "blocks", "unit", "neighbors")
-        section = Section(values, where="privacy", known=known)
+        section = ManifestSection(values, where="privacy", known=known)
         contract = cls(
             contract=section.choice("contract", CONTRACTS),
             aggregation=section.choice("aggregation", AGGREGATIONS, "mean"),
@@ -92,8 +92,8 @@ class PrivacyContract:
         Raises:
             ParameterError: if they are missing, or differ from a declared price.
         """
-        return _settled("epsilon", self.epsilon, epsilon), (
-            _settled("delta", self.delta, delta) if self.is_gaussian else _refused_delta(delta)
+        return _settle_price("epsilon", self.epsilon, epsilon), (
+            _settle_price("delta", self.delta, delta) if self.is_gaussian else _refuse_delta(delta)
         )
 
     def number_of_blocks(self, asked: int | None) -> int:
@@ -136,7 +136,7 @@ class PrivacyContract:
         return values
 
 
-def _price(section: Section, name: str) -> Fraction | None:
+def _price(section: ManifestSection, name: str) -> Fraction | None:
     found = section.any(name, ASKED)
     if found == ASKED:
         return None
@@ -153,7 +153,7 @@ def _positive_delta(value: object) -> Fraction:
     return validation.check_delta(value, allow_zero=False)
 
 
-def _settled(name: str, declared: Fraction | None, asked: object) -> Fraction:
+def _settle_price(name: str, declared: Fraction | None, asked: object) -> Fraction:
     if asked is None:
         if declared is None:
             raise ParameterError(f"The run needs {name}.", fix=f"say how much {name} the run may cost.")
@@ -164,14 +164,14 @@ def _settled(name: str, declared: Fraction | None, asked: object) -> Fraction:
     return given
 
 
-def _refused_delta(delta: object) -> Fraction:
+def _refuse_delta(delta: object) -> Fraction:
     if delta is not None and exact.number(delta, name="delta") != 0:
         raise ParameterError("The algorithm has no delta.", fix="leave delta out.")
     return Fraction(0)
 
 
-def _blocks(section: Section) -> Blocks:
-    inner = Section(section.any("blocks", {}), where="privacy.blocks", known=("default", "fewest", "most"))
+def _blocks(section: ManifestSection) -> Blocks:
+    inner = ManifestSection(section.any("blocks", {}), where="privacy.blocks", known=("default", "fewest", "most"))
     plain = Blocks()
     most = inner.whole("most", plain.most, low=2, high=MOST_BLOCKS)
     fewest = inner.whole("fewest", min(plain.fewest, most), low=2, high=most)

@@ -55,18 +55,23 @@ def confine(walls: Walls, limits: Limits, *, base: int) -> None:
     """
     os.setsid()
     if walls.mode == "root":
+        # Groups go first: once the user is nobody, they can no longer be given up.
         os.setgroups([])
         os.setresgid(namespaces.NOBODY, namespaces.NOBODY, namespaces.NOBODY)
         os.setresuid(namespaces.NOBODY, namespaces.NOBODY, namespaces.NOBODY)
     kernel.drop_capabilities()
+    # Nobody of the same user may trace this process or read its memory.
     kernel.process_control(kernel.PR_SET_DUMPABLE, 0)
+    # Asked for again here, since the kernel forgets it when a process changes its user.
     die_with_parent()
     for which, most in _limits(limits, base):
         resource.setrlimit(which, (most, most))
+    # Without this the kernel takes no rules from a process that has no privileges.
     kernel.process_control(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if walls.rules >= 0:
         landlock.restrict(walls.rules)
         os.close(walls.rules)
+    # Last, because the filter forbids the calls that the steps above need.
     seccomp.install()
 
 

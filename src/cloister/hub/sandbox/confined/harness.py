@@ -68,10 +68,10 @@ def _call(folder: str, header: dict[str, Any], inputs: dict[str, np.ndarray[Any,
     given = function(inputs, header["parameters"], bounds)
     if not isinstance(given, dict) or set(given) != {key for key, _ in header["outputs"]}:
         raise ShapeError("The function must return a dictionary with exactly the declared outputs.")
-    return np.concatenate([_shaped(key, given[key], tuple(shape)) for key, shape in header["outputs"]])
+    return np.concatenate([_check_shape(key, given[key], tuple(shape)) for key, shape in header["outputs"]])
 
 
-def _shaped(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:  # whatever the function gave
+def _check_shape(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:  # whatever the function gave
     array = np.asarray(value, dtype=np.float64)
     if array.shape != shape:
         raise ShapeError(f'The output "{name}" has shape {array.shape}; {shape} is declared.')

@@ -28,7 +28,7 @@ _CAPABILITIES_VERSION_3 = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def checked(outcome: int, what: str) -> int:
+def check_outcome(outcome: int, what: str) -> int:
     """Return what a call gave, or raise the error that it set."""
     if outcome < 0:
         number = ctypes.get_errno()
@@ -38,23 +38,25 @@ def checked(outcome: int, what: str) -> int:
 
 def system_call(number: int, *arguments: object) -> int:
     """Return the outcome of a system call by number."""
-    return checked(_libc.syscall(ctypes.c_long(number), *arguments), f"system call {number}")
+    return check_outcome(_libc.syscall(ctypes.c_long(number), *arguments), f"system call {number}")
 
 
 def unshare(flags: int) -> None:
     """Leave the namespaces named by flags for new ones."""
-    checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
+    check_outcome(_libc.unshare(ctypes.c_int(flags)), "unshare")
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     """Mount a file system, or change how one is mounted."""
     encoded = [None if text is None else text.encode() for text in (source, target, kind, data)]
-    checked(_libc.mount(encoded[0], encoded[1], encoded[2], ctypes.c_ulong(flags), encoded[3]), f"mount on {target}")
+    check_outcome(
+        _libc.mount(encoded[0], encoded[1], encoded[2], ctypes.c_ulong(flags), encoded[3]), f"mount on {target}"
+    )
 
 
 def detach(target: str) -> None:
     """Take a mount out of the tree."""
-    checked(_libc.umount2(target.encode(), ctypes.c_int(2)), "umount2")
+    check_outcome(_libc.umount2(target.encode(), ctypes.c_int(2)), "umount2")
 
 
 def pivot_root(new: str, old: str) -> None:
@@ -64,7 +66,9 @@ def pivot_root(new: str, old: str) -> None:
 
 def process_control(option: int, value: int = 0) -> None:
     """Call prctl."""
-    checked(_libc.prctl(ctypes.c_int(option), *(ctypes.c_ulong(item) for item in (value, 0, 0, 0))), f"prctl {option}")
+    check_outcome(
+        _libc.prctl(ctypes.c_int(option), *(ctypes.c_ulong(item) for item in (value, 0, 0, 0))), f"prctl {option}"
+    )
 
 
 def drop_capabilities() -> None:
@@ -72,6 +76,7 @@ def drop_capabilities() -> None:
     for capability in range(64):
         try:
             process_control(PR_CAPBSET_DROP, capability)
+        # Either the kernel knows no further ones, or this process has none to give up.
         except OSError:
             break
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION_3, 0)

@@ -26,8 +26,10 @@ def version() -> int:
 def prepare(paths: list[str]) -> int:
     """Return a descriptor of rules that allow reading below the paths and nothing else."""
     known = version()
+    # All kinds of access that this kernel knows are taken away, and only reading is given back below.
     rights = (1 << _FILE_RIGHTS[min(known, max(_FILE_RIGHTS))]) - 1
     words = [rights]
+    # Older kernels refuse a longer structure, so that it grows with the version.
     if known >= _NETWORK_SINCE:
         words.append(0b11)
     if known >= _SCOPES_SINCE:

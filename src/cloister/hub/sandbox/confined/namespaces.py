@@ -25,11 +25,13 @@ def enter() -> str:
     if user == 0:
         try:
             kernel.unshare(_APART)
+        # In a container even the administrator may be refused, and a user namespace may still be allowed.
         except OSError:
             pass
         else:
             return "root"
     kernel.unshare(kernel.NEW_NAMESPACE_USER | _APART)
+    # The kernel lets a process without privileges map its group only after this.
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{NOBODY} {user} 1")
     _write("/proc/self/gid_map", f"{NOBODY} {group} 1")
@@ -38,14 +40,17 @@ def enter() -> str:
 
 def show_only(paths: list[str], scratch: str) -> None:
     """Replace the root folder by an empty, read-only one with the paths in it, read-only, where they were."""
+    # Nothing that is mounted from here on may show outside of this namespace.
     kernel.mount("none", "/", None, _RECURSIVE | _PRIVATE)
     kernel.mount("tmpfs", scratch, "tmpfs", _NO_SETUID | _NO_DEVICES, "size=1m,mode=755")
     for path in paths:
         _bind(path, scratch + path)
     os.chdir(scratch)
+    # The old root lies on top of the new one at the same place, from where it is taken away for good.
     kernel.pivot_root(".", ".")
     kernel.detach(".")
     os.chdir("/")
+    # Read-only at the end, since the folders that things are bound to had to be made before.
     kernel.mount("none", "/", None, _REMOUNT | _BIND | _READ_ONLY | _NO_SETUID | _NO_DEVICES)
 
 
@@ -54,6 +59,7 @@ def _bind(path: str, target: str) -> None:
     os.makedirs(folder, mode=0o755, exist_ok=True)  # noqa: PTH103
     if folder != target:
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    # Binding takes no flags along: they count only when the place is mounted once more.
     kernel.mount(path, target, None, _BIND | _RECURSIVE)
     had = os.statvfs(target).f_flag
     kept = sum(flag for bit, flag in _KEPT.items() if had & bit)

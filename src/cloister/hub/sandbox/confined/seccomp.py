@@ -171,10 +171,12 @@ def install() -> None:
 def program(machine: str) -> list[tuple[int, int, int, int]]:
     """Return the filter as steps of BPF: (code, jump if true, jump if false, constant)."""
     steps = [
+        # The same number is another call on another architecture, that of 32-bit programs among them.
         (_LOAD, 0, 0, _ARCHITECTURE_AT),
         (_EQUAL, 1, 0, _ARCHITECTURE[machine]),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER_AT),
+        # Calls of x32 have the same architecture, and numbers of their own that no list here names.
         (_AT_LEAST, 0, 1, _X32_BIT),
         (_RETURN, 0, 0, _KILL),
     ]

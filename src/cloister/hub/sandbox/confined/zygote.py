@@ -46,6 +46,7 @@ def main(descriptor: int) -> None:
         job = json.loads(message)
         warden = os.fork()
         if warden == 0:
+            # No block may have a way to speak with the hub's worker.
             worker.close()
             os._exit(_guard(job, walls, request["folder"], descriptors, base))
         for passed in descriptors:
@@ -58,7 +59,7 @@ def _prepare(request: dict[str, Any]) -> tuple[dict[str, Any], Walls]:
     for name in request["packages"]:
         importlib.import_module(name)
     _warm_up()
-    paths = _shown_paths(request["folder"])
+    paths = _readable_paths(request["folder"])
     without, problems = set(request["without"]), []
     base, mode, has_own_files, version, rules = confinement.address_space(), "", False, 0, -1
     if "namespaces" not in without:
@@ -91,7 +92,7 @@ def _warm_up() -> None:
         look()
 
 
-def _shown_paths(folder: str) -> list[str]:
+def _readable_paths(folder: str) -> list[str]:
     """Return what confined code can read: its folder, the standard library, the imported libraries, shared objects."""
     places = sysconfig.get_paths()
     sites = [places["purelib"], places["platlib"]]
@@ -125,6 +126,7 @@ def _guard(job: dict[str, Any], walls: Walls, folder: str, descriptors: list[int
     """Run one block in a process of its own and return how it ended."""
     confinement.die_with_parent()
     if walls.mode:
+        # The next child is the first process of a new namespace: when it ends, all that it started ends.
         kernel.unshare(kernel.NEW_NAMESPACE_PID | kernel.NEW_NAMESPACE_IPC)
     heard, spoken = os.pipe()
     child = os.fork()
@@ -139,6 +141,7 @@ def _guard(job: dict[str, Any], walls: Walls, folder: str, descriptors: list[int
     if late:
         os.kill(child, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    # A process that could not be confined has run nothing, and its end must not be taken for that of a block.
     if os.read(heard, 1) != b"1":
         return UNCONFINED
     if late:
@@ -152,6 +155,7 @@ def _inside(job: dict[str, Any], walls: Walls, folder: str, descriptors: list[in
     try:
         spoken = _arrange(descriptors, walls)
         limits = Limits(cpu=job["cpu"], memory=job["memory"], result=max(job["result"], harness.MOST_WORDS))
+        # The descriptor of Landlock's rules has moved to the place behind the pipe.
         kept = Walls(mode=walls.mode, has_own_files=walls.has_own_files, landlock=walls.landlock, rules=spoken + 1)
         confinement.confine(kept if walls.rules >= 0 else walls, limits, base=base)
         os.write(spoken, b"1")
@@ -168,6 +172,7 @@ def _inside(job: dict[str, Any], walls: Walls, folder: str, descriptors: list[in
 def _arrange(descriptors: list[int], walls: Walls) -> int:
     """Put block, result, words, the warden's pipe and Landlock's rules at known places and close all others."""
     wanted = [*descriptors, *([walls.rules] if walls.rules >= 0 else [])]
+    # By way of high numbers, as the wanted places may be taken by descriptors that are still needed.
     high = [os.dup2(old, _MOST_FILES // 2 + index) for index, old in enumerate(wanted)]
     for index, old in enumerate(high):
         os.dup2(old, harness.DATA + index)

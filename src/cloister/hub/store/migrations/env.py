@@ -13,14 +13,14 @@ def _is_ours(name: str | None, kind: str, _parents: object) -> bool:
     return kind != "table" or not (name or "").startswith("cloister_ledger")
 
 
-def _rendered(kind: str, item: Any, _context: Any) -> str | Literal[False]:  # anything that Alembic writes down
+def _render_item(kind: str, item: Any, _context: Any) -> str | Literal[False]:  # anything that Alembic writes down
     if kind == "type" and isinstance(item, JSON):
         return "JSON_COLUMN"
     return "Moment()" if kind == "type" and isinstance(item, Moment) else False
 
 
 context.configure(
-    render_item=_rendered,
+    render_item=_render_item,
     include_name=_is_ours,
     connection=context.config.attributes["connection"],
     target_metadata=Base.metadata,

@@ -1,21 +1,22 @@
 """The tables of the hub, one module per area."""
 
-from cloister.hub.store.models.algorithms import AlgorithmAllowance, AlgorithmVersion, HubAlgorithm
-from cloister.hub.store.models.audit import AuditEntry, Notice
-from cloister.hub.store.models.base import Base, new_id, now
-from cloister.hub.store.models.datasets import AccessRequest, Dataset, DatasetVersion, PolicyVersion
-from cloister.hub.store.models.folders import HubFolder
-from cloister.hub.store.models.histories import AnswerHistory
-from cloister.hub.store.models.jobs import Job, Result, Spending
-from cloister.hub.store.models.people import ApiToken, LoginSession, Organisation, User
-from cloister.hub.store.models.sign_in import (
+from cloister.hub.store.models.accounts import (
+    ApiToken,
     Enrolment,
     Identity,
     KnownBrowser,
+    LoginSession,
+    Organisation,
     RecoveryCode,
     SignInTries,
     UsedState,
+    User,
 )
+from cloister.hub.store.models.algorithms import AlgorithmAllowance, AlgorithmVersion, HubAlgorithm
+from cloister.hub.store.models.base import Base, new_id, now
+from cloister.hub.store.models.datasets import AccessRequestRecord, Dataset, DatasetVersion, PolicyVersion
+from cloister.hub.store.models.hub_records import AuditEntry, HubFolder, NoticeRecord
+from cloister.hub.store.models.jobs import AnswerHistory, Job, ResultRecord, Spending
 from cloister.hub.store.models.surveys import (
     HubSurvey,
     SurveyInvitation,
@@ -25,7 +26,7 @@ from cloister.hub.store.models.surveys import (
 )
 
 __all__ = [
-    "AccessRequest",
+    "AccessRequestRecord",
     "AlgorithmAllowance",
     "AlgorithmVersion",
     "AnswerHistory",
@@ -42,11 +43,11 @@ __all__ = [
     "Job",
     "KnownBrowser",
     "LoginSession",
-    "Notice",
+    "NoticeRecord",
     "Organisation",
     "PolicyVersion",
     "RecoveryCode",
-    "Result",
+    "ResultRecord",
     "SignInTries",
     "Spending",
     "SurveyInvitation",

@@ -7,8 +7,8 @@ from datetime import datetime
 from sqlalchemy import ForeignKey, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from cloister.hub.store.models.accounts import Organisation, User
 from cloister.hub.store.models.base import Base, JsonValue, now
-from cloister.hub.store.models.people import Organisation, User
 
 
 class HubAlgorithm(Base):
@@ -31,7 +31,7 @@ class AlgorithmVersion(Base):
     """One version: its manifest, its sources as a sealed file, and what the checks found.
 
     ``digest`` is of the sources, ``sealed_digest`` of the sealed file. ``state`` is one of
-    `cloister.hub.domain.algorithms.State`; from ``published`` on nothing but the state changes.
+    `cloister.hub.domain.algorithms.VersionState`; from ``published`` on nothing but the state changes.
     """
 
     __tablename__ = "algorithm_versions"

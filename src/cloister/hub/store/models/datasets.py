@@ -7,8 +7,8 @@ from datetime import datetime
 from sqlalchemy import ForeignKey, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from cloister.hub.store.models.accounts import Organisation
 from cloister.hub.store.models.base import Base, JsonValue, now
-from cloister.hub.store.models.people import Organisation
 
 
 class Dataset(Base):
@@ -82,7 +82,7 @@ class PolicyVersion(Base):
     __table_args__ = (UniqueConstraint("object_kind", "object_id", "number"),)
 
 
-class AccessRequest(Base):
+class AccessRequestRecord(Base):
     """A request for access, with everything that happened to it."""
 
     __tablename__ = "access_requests"

@@ -1,4 +1,7 @@
-"""Work on datasets, what it gave, and what each person and organisation has spent."""
+"""Jobs on datasets, their results, and what each person and organisation has spent.
+
+Also what organisations were answered under inference control.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from datetime import UTC, datetime
 from sqlalchemy import ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from cloister.hub.store.models.accounts import User
 from cloister.hub.store.models.base import Base, JsonValue, now
 from cloister.hub.store.models.datasets import Dataset
-from cloister.hub.store.models.people import User
 
 
 def _this_moment() -> datetime:
@@ -20,10 +23,10 @@ def _this_moment() -> datetime:
 class Job(Base):
     """One run of a service. It is paid for (``receipt``) in the transaction that adds it.
 
-    ``state`` is one of `cloister.hub.domain.jobs.State`. ``attempt`` counts claims: only the worker with the last claim
-    can end the job. ``losses`` counts the workers that were lost with it. ``error`` holds, beside a sentence for the
-    person, the kind of a failure, which only the owner of the data may see. ``decision`` is what the owner decided
-    about a release.
+    ``state`` is one of `cloister.hub.domain.lifecycles.JobState`. ``attempt`` counts claims: only the worker with the
+    last claim can end the job. ``losses`` counts the workers that were lost with it. ``error`` holds, beside a
+    sentence for the person, the kind of a failure, which only the owner of the data may see. ``decision`` is what the
+    owner decided about a release.
     """
 
     __tablename__ = "jobs"
@@ -62,7 +65,7 @@ class Job(Base):
     )
 
 
-class Result(Base):
+class ResultRecord(Base):
     """What a job gave, sealed under a key of its own, which the hub's key wraps; at most one for each job."""
 
     __tablename__ = "results"
@@ -91,3 +94,19 @@ class Spending(Base):
     name: Mapped[str] = mapped_column(primary_key=True)
     amount: Mapped[str]
     delta: Mapped[str]
+
+
+class AnswerHistory(Base):
+    """What one organisation was answered about one dataset, sealed, because it tells which rows are alike.
+
+    ``asker`` is the id of the organisation, or of a person without one. ``revision`` counts the answers: whoever
+    decided on an older one has to decide again.
+    """
+
+    __tablename__ = "answer_histories"
+
+    dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True)
+    asker: Mapped[str] = mapped_column(primary_key=True)
+    revision: Mapped[int] = mapped_column(default=0)
+    sealed: Mapped[bytes | None]
+    wrapped_key: Mapped[bytes | None]

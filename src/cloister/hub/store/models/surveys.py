@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from cloister.hub.store.models.accounts import Organisation, User
 from cloister.hub.store.models.base import Base, now
-from cloister.hub.store.models.people import Organisation, User
 
 _SORTED_BY_KEY: dict[str, Any] = {"sqlite_with_rowid": False}
 

@@ -1,1 +1,0 @@
-"""Attacks on encrypted columns: what equality, order and sizes give away without any key."""

@@ -1,1 +1,0 @@
-"""Attacks on released graphs and trajectories: who is recognized by connections, or by a few places and times."""

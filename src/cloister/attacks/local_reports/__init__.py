@@ -1,1 +1,0 @@
-"""Attacks on local reports: what a collector who keeps single reports learns about their senders."""

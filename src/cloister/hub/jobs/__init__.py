@@ -1,1 +1,0 @@
-"""The queue of work in the hub's own database."""

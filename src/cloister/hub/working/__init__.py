@@ -1,1 +1,0 @@
-"""Processes that do the work in the queue, and the one that keeps them running."""

@@ -1,1 +1,0 @@
-"""Naive Bayes from noisy counts and moments."""

@@ -1,1 +1,0 @@
-"""Scaling and binning under budget."""

@@ -1,1 +1,0 @@
-"""Exact array work that the local protocols stand on: integers in, integers out, no loop over people."""
