@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cloister.cli import app
 
-_FENCE = re.compile(r"^```(?P<language>[\w-]*)[^\n]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(?P<language>[\w-]*)(?P<info>[^\n]*)\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _RUNNABLE = ("python", "console")
 
 
@@ -38,7 +38,8 @@ def blocks(text: str) -> Iterator[Block]:
     """Yield the runnable blocks of a page from top to bottom."""
     found = list(_FENCE.finditer(text))
     for match, following in itertools.pairwise([*found, None]):
-        if match is not None and match["language"] in _RUNNABLE:
+        # A fence with a title is a file that a recipe of the contributors' pages makes: see `recipes`.
+        if match is not None and match["language"] in _RUNNABLE and "title=" not in match["info"]:
             shown = following is not None and following["language"] == "text"
             near = following is not None and not text[match.end() : following.start()].strip()
             expected = following["body"] if shown and near and following is not None else None
