@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
 import pandas as pd
@@ -90,6 +91,15 @@ def test_dates_outside_the_calendar_are_missing() -> None:
 def test_times_that_do_not_fit_are_missing() -> None:
     table = open_table(pa.table({"at": pa.array([10**13, 0], pa.timestamp("s"))}))
     assert table.frequencies(["at"]).decoders == ((dt.datetime(1970, 1, 1), None),)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_with_a_zone_are_those_of_utc(unit: str) -> None:
+    noon = dt.datetime(2020, 1, 1, 12, tzinfo=ZoneInfo("Europe/Paris"))
+    table = open_table(pa.table({"at": pa.array([noon, None], pa.timestamp(unit, tz="Europe/Paris"))}))
+    assert list(table.types.values()) == [StorageType.TIMESTAMP]
+    assert table.frequencies(["at"]).decoders == ((dt.datetime(2020, 1, 1, 11), None),)
+    assert table.count("at < '2020-01-01T11:30:00'") == 1
 
 
 @pytest.mark.parametrize(

@@ -106,9 +106,8 @@ _TYPES = dict.fromkeys(
     ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"), StorageType.INTEGER
 )
 _TYPES |= dict.fromkeys(("float", "double"), StorageType.REAL)
-_TYPES |= dict.fromkeys(
-    ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"), StorageType.TIMESTAMP
-)
+_ZONED = ("timestamp with time zone", "timestamptz_ns")
+_TYPES |= dict.fromkeys(("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", *_ZONED), StorageType.TIMESTAMP)
 _TYPES |= {"boolean": StorageType.BOOLEAN, "date": StorageType.DATE}
 _AS_TEXT = (
     "varchar",
@@ -180,9 +179,12 @@ class DuckDBEngine:
 
     def stored(self, position: int) -> exp.Expression:
         """Return a column, cast only where DuckDB's type is not the stored one."""
-        column, storage, native = physical(position), self.types[position], self._native[position]
+        column: exp.Expression = physical(position)
+        storage, native = self.types[position], self._native[position]
+        if native in _ZONED:
+            column = exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC"))
         if native == "timestamp with time zone":
-            return exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC"))
+            return column
         if native not in _TYPES and native != "time" and not _is_plain(native):
             raise unusable(self.names[position], native)
         # Finer or coarser times may lie outside of what microseconds hold: TRY_CAST makes them missing instead of
