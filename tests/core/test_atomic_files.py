@@ -29,6 +29,14 @@ def test_a_replaced_file_keeps_its_rights(tmp_path: Path) -> None:
     assert stat.S_IMODE(place.stat().st_mode) == 0o644
 
 
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="Fix: choose the name of a file"):
+        write_text(tmp_path / "pipe", "new", overwrite=True)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert list(tmp_path.iterdir()) == [tmp_path / "pipe"]
+
+
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for place in (tmp_path / "folder", tmp_path / "none" / "a.txt"):

@@ -32,11 +32,14 @@ def write_with(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object
     """Let a function write a file, which appears whole or not at all.
 
     Raises:
-        DataError: if the file is there already and may not be replaced, or cannot be written.
+        DataError: if the file is there already and may not be replaced, is no file, or cannot be written.
     """
     target = Path(path)
     if target.exists() and not overwrite:
         raise DataError(f'"{path}" is there already.', fix="choose another name, or say overwrite=True.")
+    # A device such as /dev/null, or a pipe, would be gone for every other program.
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise DataError(f'"{path}" is there already, and no file.', fix="choose the name of a file.")
     try:
         with Draft(target) as draft:
             draft.fill(write)
