@@ -9,8 +9,9 @@ collector.estimate().report("results.html")
 
 from __future__ import annotations
 
-from cloister.local.survey.collector import Collector, Intake
+from cloister.local.survey.collector import Collector
 from cloister.local.survey.example import EXAMPLE, example_survey
+from cloister.local.survey.intake import Intake
 from cloister.local.survey.levels import DEFAULT_LEVELS, OFF, Statement, SurveyLevel, total_statement
 from cloister.local.survey.model import Survey
 from cloister.local.survey.questions import QuestionKind, SurveyQuestion
