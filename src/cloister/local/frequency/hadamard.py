@@ -148,6 +148,8 @@ class HadamardResponse(SupportProtocol):
     """
 
     name = "hadamard_response"
+    fits_choices = True
+    in_browsers = True
 
     def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)

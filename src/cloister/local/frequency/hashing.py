@@ -53,6 +53,8 @@ class OptimizedLocalHashing(SupportProtocol):
     """
 
     name = "optimized_local_hashing"
+    fits_choices = True
+    in_browsers = True
 
     def __init__(self, *, domain: object = None, epsilon: object = None, buckets: int | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)

@@ -68,6 +68,7 @@ class Pram(FrequencyProtocol):
     """
 
     name = "pram"
+    in_browsers = True
 
     def __init__(
         self, *, domain: object, epsilon: object = None, matrix: object = None, kind: str = "response"

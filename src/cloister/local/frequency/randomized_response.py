@@ -70,6 +70,8 @@ class DirectEncoding(SupportProtocol):
     """
 
     name = "direct_encoding"
+    fits_choices = True
+    in_browsers = True
 
     def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
@@ -140,6 +142,7 @@ class RandomizedResponse(FrequencyProtocol):
     """
 
     name = "randomized_response"
+    in_browsers = True
 
     def __init__(
         self, *, domain: object = (False, True), epsilon: object = None, truth: object = None, second: object = None

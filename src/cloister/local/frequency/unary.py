@@ -136,6 +136,8 @@ class SymmetricUnaryEncoding(UnaryEncoding):
     """
 
     name = "symmetric_unary_encoding"
+    fits_choices = True
+    in_browsers = True
 
     def _thresholds(self) -> tuple[int, int]:
         flip = lie_threshold(self.epsilon / 2)
@@ -153,6 +155,8 @@ class OptimizedUnaryEncoding(UnaryEncoding):
     """
 
     name = "optimized_unary_encoding"
+    fits_choices = True
+    in_browsers = True
 
     def _thresholds(self) -> tuple[int, int]:
         return CERTAIN // 2, lie_threshold(self.epsilon)
@@ -197,6 +201,7 @@ class UnarySet(SupportProtocol):
     """
 
     name = "unary_set"
+    in_browsers = True
 
     def __init__(self, *, domain: object, epsilon: object, most: int) -> None:
         super().__init__(domain=domain, epsilon=epsilon)

@@ -256,7 +256,7 @@ def _plain_levels(levels: tuple[SurveyLevel, ...]) -> dict[str, Any]:
 
 
 def _plain_pretend(question: SurveyQuestion) -> dict[str, float]:
-    names = ("mean", "spread") if question.bounds is not None else tuple(map(str, question.options))
+    names = map(str, question.rules.pretend_names(question))
     return dict(zip(names, question.pretend, strict=False))
 
 
