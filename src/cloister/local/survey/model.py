@@ -321,11 +321,17 @@ class Survey:
         levels = self.levels_of(question.id).values()
         return {level.name: self.protocol(question.id, level.name).fingerprint for level in levels if level.epsilon}
 
+    def check_browsers(self) -> None:
+        """Refuse a survey that browsers cannot ask, before anybody is sent to it.
+
+        Raises:
+            ParameterError: if the kind of a question or a protocol has no code for browsers.
+        """
+        documents.check_browsers(self)
+
     def to_browser(self) -> dict[str, Any]:
         """Return everything that a page needs to ask the questions and to make a submission; see `page_of`."""
-        from cloister.local.survey._documents import page_of
-
-        return page_of(self)
+        return documents.page_of(self)
 
 
 def _quote_level(level: object) -> str:

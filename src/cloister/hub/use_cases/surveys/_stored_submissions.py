@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
@@ -19,7 +20,6 @@ from cloister.core.random import SystemRandomSource
 from cloister.hub.store.models import HubSurvey, SurveyReport, SurveyUsedId
 from cloister.hub.use_cases.surveys.catalogue import checker_of, open_document
 from cloister.hub.use_cases.surveys.invitations import digest_of
-from cloister.local._output_space import Payload
 from cloister.local.survey.submission_checks import Place
 
 _KEY_BYTES = 16
@@ -53,7 +53,7 @@ class StoredSubmissions:
         if rows:
             self.session.execute(insert(SurveyUsedId), rows)
 
-    def keep(self, reports: Mapping[Place, Payload]) -> None:
+    def keep(self, reports: Mapping[Place, NDArray[Any]]) -> None:
         """Keep single reports under random keys, in the order of the keys: those of one person do not lie together."""
         asked = open_document(self.survey.document)
         values = [
@@ -85,7 +85,7 @@ class StoredSubmissions:
         """Return how many submissions were counted, of no day."""
         return {"": self.survey.submissions}
 
-    def bags(self) -> dict[Place, Payload]:
+    def bags(self) -> dict[Place, NDArray[Any]]:
         """Return all reports by question and level; equal ones are counted by the database."""
         columns = SurveyReport.question, SurveyReport.level, SurveyReport.value
         # Sorted by what they say: the order in which they came must not reach the estimates.
