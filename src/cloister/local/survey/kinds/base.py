@@ -55,6 +55,7 @@ class QuestionKind(ABC):
         rank: where lists have it; kinds of the same rank stand in the order of their names.
         usual: facts that an empty form is filled with.
         options_help: what a form says about the list of options.
+        pretend_example: what a rehearsal may state, as in a survey file.
     """
 
     name: ClassVar[str]
@@ -63,6 +64,7 @@ class QuestionKind(ABC):
     rank: ClassVar[int] = 100
     usual: ClassVar[Mapping[str, Any]] = {}
     options_help: ClassVar[str] = "All possible answers, one per line."
+    pretend_example: ClassVar[str] = "{first option: 0.3, second option: 0.7}"
 
     @property
     def form_facts(self) -> tuple[str, ...]:
@@ -214,8 +216,6 @@ class QuestionKind(ABC):
         self.check_pretend(question, stated)
         return tuple(stated.get(name, 0.0) for name in names)
 
-    pretend_example: ClassVar[str] = "{first option: 0.3, second option: 0.7}"
-
     def stated_pretend(self, question: SurveyQuestion) -> tuple[float, ...]:
         """Return what is pretended: as stated, or else the usual."""
         return question.pretend or self.usual_pretend(question)
@@ -239,10 +239,9 @@ def find_kind(name: object) -> QuestionKind:
         UnsafeMechanismError: if it would ask for free text.
         ParameterError: if there is no such kind.
     """
-    known = {kind.name: kind for kind in list_kinds()}
     text = name if isinstance(name, str) else ""
-    if text in known:
-        return known[text]
+    if text in _kinds:
+        return _kinds.get(text)
     if text in _FREE_TEXT:
         raise UnsafeMechanismError(
             "Free text cannot be asked for: people write who they are into it, and no noise can hide words that are "
@@ -250,6 +249,7 @@ def find_kind(name: object) -> QuestionKind:
             fix="ask a single_choice or multiple_choice question with declared options, one of them such as "
             '"something else".',
         )
+    known = [kind.name for kind in list_kinds()]
     raise ParameterError(
         f'There is no kind of question "{text[:40]}".{did_you_mean(text, known)}', fix=f"use {', '.join(known)}."
     )
