@@ -48,12 +48,12 @@ class Rating(OptionsKind):
     def make_protocol(self, question: SurveyQuestion, name: str, epsilon: Fraction) -> Protocol:
         """Return the protocol; the matrix is the one for answers in order."""
         if name == Pram.name:
-            return Pram(domain=question.options, epsilon=epsilon, kind="ordinal")
+            return Pram(domain=self.answers(question), epsilon=epsilon, kind="ordinal")
         return super().make_protocol(question, name, epsilon)
 
     def mean(self, question: SurveyQuestion, reports: Reports) -> MeanEstimate | None:
         """Return the mean of ratings that are numbers."""
-        return mean_rating(reports, question.options)
+        return mean_rating(reports, self.answers(question))
 
 
 def mean_rating(reports: Reports, options: Sequence[Category]) -> MeanEstimate | None:
