@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from cloister.errors import InternalError, ParameterError
+from cloister.errors import InternalError, LawViolatedError, OutsideDomainError, ParameterError
 from cloister.local import DirectEncoding
+from cloister.local.estimates import ByValue
 from cloister.local.survey import QuestionKind, Survey, SurveyQuestion
 from cloister.local.survey.kinds import list_kinds
 from cloister.local.survey.kinds.base import register
 from cloister.local.survey.kinds.single_choice import SingleChoice
 from docs import generated
+from tests.support.question_laws import QuestionLaws
 
 BROWSER = Path(str(resources.files("cloister.local"))) / "js" / "kinds"
 EXPORTED = ("answers", "control", "fits", "hint", "read", "reported")
@@ -30,7 +32,7 @@ def test_every_kind_keeps_the_laws_in_a_module_of_its_own(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_kind_has_its_half_in_the_browser(name: str) -> None:
     text = (BROWSER / f"{name}.js").read_text("utf-8")
-    exported = set(re.findall(r"^export function (\w+)", text, re.MULTILINE))
+    exported = set(re.findall(r"^export (?:function|const) (\w+)", text, re.MULTILINE))
     exported |= {
         one.strip() for found in re.findall(r"^export \{(.*?)\}", text, re.MULTILINE) for one in found.split(",")
     }
@@ -80,3 +82,30 @@ def test_a_kind_without_its_other_half_is_refused_for_pages(monkeypatch: pytest.
     monkeypatch.setattr(SingleChoice, "in_browsers", False)
     with pytest.raises(ParameterError, match='browsers do not know the kind "single_choice"'):
         _asked().to_browser()
+
+
+def _quote(_kind: Any, _question: SurveyQuestion, value: Any) -> Any:
+    raise OutsideDomainError(f"{value} is odd.", fix="give another answer.")
+
+
+BROKEN: list[tuple[str, Any, str]] = [
+    ("read_answer", _quote, "what_is_no_answer_is_refused_and_not_told"),
+    ("read_answer", lambda _kind, _question, _value: "a", "what_is_no_answer_is_refused_and_not_told"),
+    ("read_answer", lambda _kind, _question, _value: "a", "a_browser_sends_what_python_sends"),
+    ("spell", lambda _kind, _question, _given, **_: "c", "answers_are_reported"),
+    ("truth", lambda _kind, _question, _answers: ByValue({"a": 1.0}), "a_rehearsal_is_collected_whole"),
+    ("single_answers", lambda _kind, _question, answers: ["c" for _ in answers], "a_rehearsal_is_collected_whole"),
+    ("prompt", lambda _kind, _question: " ", "it_can_be_planned_and_prompted"),
+]
+
+
+@pytest.mark.node
+@pytest.mark.parametrize(("method", "broken", "law"), BROKEN, ids=[f"{method}: {law}" for method, _, law in BROKEN])
+def test_a_broken_kind_is_refuted(method: str, broken: Any, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = SurveyQuestion(id="q", kind="single_choice", text="?", options=("a", "b", "c"), pretend={"a": 1})  # type: ignore[arg-type]  # as in a file
+    laws = QuestionLaws(question=question, answers=(("a", "1"), ("b", "B")), outside=("secret-4711",))
+    (found,) = [each for each in laws if each.name == law]
+    found.verify()
+    monkeypatch.setattr(SingleChoice, method, broken, raising=True)
+    with pytest.raises(LawViolatedError):
+        found.verify()
