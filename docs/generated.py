@@ -1,9 +1,9 @@
 """What follows from the code in the documentation, and the changelog: ``python docs/generated.py`` writes it anew.
 
 The layers come from the import-linter contracts of `pyproject.toml`, the lines about modules from the first lines of
-their docstrings, and `CHANGELOG.md` from the fragments in `changelog.d`. A page keeps what is written by hand: only the
-text between ``<!-- generated: NAME -->`` and ``<!-- end of NAME -->`` is replaced. `tests/docs/test_generated.py` fails
-when a file is not as this module would write it.
+their docstrings, `CHANGELOG.md` from the fragments in `changelog.d`, and the list of kinds of questions in the browser
+from their folder. A page keeps what is written by hand: only the text between ``<!-- generated: NAME -->`` and ``<!--
+end of NAME -->`` is replaced. `tests/docs/test_generated.py` fails when a file is not as this module would write it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "cloister"
 FRAGMENTS = ROOT / "changelog.d"
 CHANGELOG = ROOT / "CHANGELOG.md"
+BROWSER_KINDS = SOURCE / "local" / "js" / "kinds" / "index.js"
 KINDS = {
     "security": "Security and privacy",
     "added": "Added",
@@ -101,7 +102,7 @@ def _listed(wanted: Callable[[Path], bool]) -> Iterator[str]:
 
 
 def _scripts() -> Iterator[str]:
-    for folder in ("local/js", "hub/web/static", "hub/web/static/survey"):
+    for folder in ("local/js", "local/js/kinds", "hub/web/static", "hub/web/static/survey"):
         yield f"### {_heading(SOURCE / folder)}"
         yield ""
         yield from (f"- `{path.name}`: {script_summary(path)}" for path in sorted((SOURCE / folder).glob("*.js")))
@@ -183,9 +184,27 @@ def _entries(path: Path) -> list[str]:
     return [" ".join(entry.split()) for entry in re.split(r"(?m)^- ", path.read_text("utf-8")) if entry.strip()]
 
 
+def browser_kinds() -> str:
+    """Return the module that knows all kinds of questions in the browser: those of its folder."""
+    names = sorted(path.stem for path in BROWSER_KINDS.parent.glob("*.js") if path != BROWSER_KINDS)
+    # Imports are static, so that the files whose hashes a respondent compares are all the code that can run.
+    return "\n".join(
+        (
+            "/** The kinds of questions that a browser can ask, by name: every module of this folder. */",
+            "",
+            "// Written by `make generated`.",
+            *(f'import * as {name} from "./{name}.js";' for name in names),
+            "",
+            '/** @type {ReadonlyMap<string, import("../options.js").QuestionKind>} */',
+            f"export const KINDS = new Map(Object.entries({{ {', '.join(names)} }}));",
+            "",
+        )
+    )
+
+
 def current() -> dict[Path, str]:
     """Return every file with generated parts, as it should be."""
-    return {CHANGELOG: changelog()} | {ROOT / name: page(name) for name in SECTIONS}
+    return {CHANGELOG: changelog(), BROWSER_KINDS: browser_kinds()} | {ROOT / name: page(name) for name in SECTIONS}
 
 
 if __name__ == "__main__":

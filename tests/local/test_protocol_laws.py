@@ -210,3 +210,15 @@ def test_a_protocol_that_changes_what_the_device_does_states_its_law_anew() -> N
         type("Toy", (local.DirectEncoding,), {"name": "toy", "perturb": local.UnarySet.perturb})
     stated = {name: getattr(local.DirectEncoding, name) for name in (*STATED, "perturb")}
     assert type("Toy", (local.DirectEncoding,), {"name": "toy", **stated}).name == "toy"  # type: ignore[attr-defined]
+
+
+def test_a_protocol_that_surveys_may_name_says_whether_its_reports_have_a_mean() -> None:
+    stated = {name: getattr(local.SubsetSelection, name) for name in (*STATED, *ALSO, "perturb")}
+    with pytest.raises(InternalError, match='"toy" does not state score_readings'):
+        type("Toy", (local.SubsetSelection,), {"name": "toy", "fits_choices": True, **stated})
+
+
+def test_what_is_said_about_a_name_is_not_inherited() -> None:
+    toy: Any = type("Toy", (local.DirectEncoding,), {"name": "toy"})
+    assert (local.DirectEncoding.fits_choices, local.DirectEncoding.in_browsers) == (True, True)
+    assert (toy.fits_choices, toy.in_browsers) == (False, False)

@@ -332,7 +332,7 @@ def aggregate(output: CommandOutput, *, file: str, submissions: Sequence[str], r
 
 def _check_asked(collector: Collector, file: str) -> None:
     """Refuse to go on where every submission is for something else: the survey was changed, or is another one."""
-    from cloister.local.survey.collector import FOREIGN
+    from cloister.local.survey.intake import FOREIGN
 
     refused = collector.refused.total()
     if not len(collector) and refused and refused == collector.refused[FOREIGN]:

@@ -121,7 +121,7 @@ def _ask(output: CommandOutput, survey: Survey, levels: dict[str, str]) -> dict[
         if question.help:
             output.say(question.help)
         output.say(f"{levels[question.id]}: {survey.statement(question.id, levels[question.id])}")
-        output.say(_how(question))
+        output.say(question.rules.prompt(question))
         is_optional = OFF in survey.levels_of(question.id)
         end = ", or nothing to leave it out" if is_optional else ""
 
@@ -132,17 +132,6 @@ def _ask(output: CommandOutput, survey: Survey, levels: dict[str, str]) -> dict[
         if found is not None:
             given[question.id] = found
     return given
-
-
-def _how(question: SurveyQuestion) -> str:
-    """Return what may be answered."""
-    if question.bounds is not None:
-        low, high = (f"{float(end):g}" for end in question.bounds)
-        return f"A {'whole ' if question.whole else ''}number from {low} to {high}."
-    are_words = all(isinstance(option, str) for option in question.options)
-    lines = [f"  {place}  {name}" if are_words else f"  {name}" for place, name in enumerate(question.options, start=1)]
-    several = "" if question.most is None else f'\nUp to {question.most} of them, separated by commas, or "none".'
-    return "\n".join(lines) + several
 
 
 def _prompt(text: str, choices: tuple[str, ...], default: str) -> str:

@@ -62,10 +62,14 @@ class Protocol(ABC):
     Attributes:
         epsilon: what one report costs its sender.
         output_space: what a report may look like.
+        fits_choices: whether a survey may name it for a question with one of several answers.
+        in_browsers: whether ``local/js/protocol.js`` knows it, so that people can answer in a browser.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
+    fits_choices: ClassVar[bool] = False
+    in_browsers: ClassVar[bool] = False
 
     epsilon: Fraction
     output_space: OutputSpace
@@ -80,6 +84,10 @@ class Protocol(ABC):
         # A family without a name is never used by itself: its members answer for what it leaves open.
         if "name" not in vars(cls):
             return
+        # These are said about a name: whoever takes another one has to say them anew.
+        for claim in ("fits_choices", "in_browsers"):
+            if claim not in vars(cls):
+                setattr(cls, claim, False)
         home = {name: next(place for place, kind in enumerate(cls.__mro__) if name in vars(kind)) for name in _STATED}
         required = (*_STATED, *_ALSO_STATED)
         missing = [name for name in required if getattr(getattr(cls, name), "__isabstractmethod__", False)]

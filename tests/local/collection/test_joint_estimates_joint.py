@@ -21,7 +21,6 @@ from cloister.local import (
     SubsetSelection,
     ThresholdHistogramEncoding,
 )
-from cloister.local.collection.joint_estimates import supporters
 from tests.support.thoroughness import audited
 
 KINDS = [DirectEncoding, OptimizedUnaryEncoding, OptimizedLocalHashing, SubsetSelection, ThresholdHistogramEncoding]
@@ -33,7 +32,7 @@ CODES = np.repeat(np.indices(TABLE.shape).reshape(2, -1), TABLE.ravel(), axis=1)
 def test_supporters_are_the_supporting_reports(kind: Any) -> None:
     protocol = kind(domain=11, epsilon=1)
     payload = protocol.randomize(list(range(11)) * 20).payload
-    found = [int(supporters(protocol, payload, code).sum()) for code in range(11)]
+    found = [int(protocol.supporters(payload, code).sum()) for code in range(11)]
     assert found == protocol.support_counts(payload).tolist()
 
 

@@ -10,7 +10,14 @@ import pytest
 
 from cloister.errors import DataWarning, OutsideDomainError
 from cloister.local import Survey, SurveyQuestion
-from cloister.local.survey._form_answers import note_of, read_answer
+
+
+def read_answer(asked: SurveyQuestion, value: Any) -> Any:
+    return asked.rules.read_answer(asked, value)
+
+
+def note_of(asked: SurveyQuestion, value: Any) -> str | None:
+    return asked.rules.note(asked, value)
 
 
 def question(**facts: Any) -> SurveyQuestion:

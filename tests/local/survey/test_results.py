@@ -20,9 +20,8 @@ from cloister.local import (
     SurveyQuestion,
 )
 from cloister.local.draws import law_of
-from cloister.local.reports import Reports
 from cloister.local.survey import SurveyResult, example_survey, simulate
-from cloister.local.survey._ratings import _readings, mean_rating
+from cloister.local.survey.kinds.rating import mean_rating
 from cloister.local.survey.results import format_mean
 
 SIGMAS = 6.2
@@ -178,7 +177,7 @@ def test_readings_have_the_expectation_and_at_least_the_variance_that_is_stated(
     protocol = kind(domain=[1, 2, 3], epsilon=1)
     law = law_of(lambda draws: protocol.perturb(np.array([value - 1]), draws).tobytes())
     rows = np.frombuffer(b"".join(law), protocol.output_space.dtype)
-    readings, least = _readings(Reports(protocol, rows), np.array([1.0, 2.0, 3.0]))  # type: ignore[misc]  # known kinds
+    readings, least = protocol.score_readings(rows, np.array([1.0, 2.0, 3.0]))
     chances = np.array([float(chance) for chance in law.values()])
     assert chances @ readings == pytest.approx(value, abs=1e-9)
     assert chances @ readings**2 - value**2 >= least - 1e-9

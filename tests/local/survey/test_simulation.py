@@ -9,7 +9,6 @@ from cloister.core.random import SystemRandomSource
 from cloister.errors import ParameterError
 from cloister.local import Collector, Survey, SurveyQuestion
 from cloister.local.survey import simulate
-from cloister.local.survey._answer_distribution import distribution_of, draw_answers
 
 
 def question(**facts: Any) -> SurveyQuestion:
@@ -17,7 +16,7 @@ def question(**facts: Any) -> SurveyQuestion:
 
 
 def drawn(made: SurveyQuestion, count: int = 20_000) -> Any:
-    return draw_answers(made, count, SystemRandomSource())
+    return made.rules.draw(made, count, SystemRandomSource())
 
 
 def test_stated_shares_are_what_is_drawn() -> None:
@@ -27,7 +26,7 @@ def test_stated_shares_are_what_is_drawn() -> None:
 
 
 def test_shares_fall_where_none_are_stated() -> None:
-    assert distribution_of(question()) == (1, 1 / 2, 1 / 3)
+    assert question().rules.stated_pretend(question()) == (1, 1 / 2, 1 / 3)
     answers = drawn(question())
     assert answers.count("a") > answers.count("b") > answers.count("c")
 
@@ -38,7 +37,8 @@ def test_numbers_stay_within_their_bounds() -> None:
     assert (min(answers), max(answers)) == (1, 9)
     assert all(float(answer).is_integer() for answer in answers)
     assert sum(answers) / 20_000 == pytest.approx(4.2, abs=0.2)
-    assert distribution_of(question(kind="number", options=(), bounds=(0, 12))) == (6, 2)
+    number = question(kind="number", options=(), bounds=(0, 12))
+    assert number.rules.stated_pretend(number) == (6, 2)
 
 
 def test_picks_are_different_and_not_too_many() -> None:

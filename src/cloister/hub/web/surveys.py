@@ -20,7 +20,7 @@ from cloister.hub.use_cases.authorization import Access
 from cloister.hub.use_cases.surveys import browser_code, catalogue, estimates, lifecycle
 from cloister.hub.web import shell
 from cloister.hub.web.display import draw_questions
-from cloister.local.survey.questions import QuestionKind
+from cloister.local.survey.kinds import list_kinds
 
 router = GuardedRouter()
 
@@ -32,7 +32,6 @@ _ADMISSIONS = [
         (Admission.LINKS, "Invited people, simple one-time links"),
     )
 ]
-_KINDS = [(str(kind), str(kind).replace("_", " ").replace("yes no", "yes or no")) for kind in QuestionKind]
 
 
 @shell.page(router, "/surveys", actions.LIST_SURVEYS, twin="/surveys")
@@ -53,7 +52,12 @@ def surveys(
 def new_survey(request: Request) -> HTMLResponse:
     """Show the builder, empty or filled from another survey (``?from=``)."""
     return shell.render(
-        request, "survey_new.html", title="New survey", admissions=_ADMISSIONS, kinds=_KINDS, least=lifecycle.LEAST
+        request,
+        "survey_new.html",
+        title="New survey",
+        admissions=_ADMISSIONS,
+        kinds=list_kinds(),
+        least=lifecycle.LEAST,
     )
 
 

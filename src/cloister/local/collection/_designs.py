@@ -41,7 +41,6 @@ from cloister.core import exact
 from cloister.local._output_space import Payload
 from cloister.local.draws import Draws, SourceDraws
 from cloister.local.estimates import FrequencyEstimate, MeanEstimate, attach_guarantee, enough
-from cloister.local.frequency.randomized_response import DirectEncoding
 from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol, check_support_protocol, debias_supports
 from cloister.local.protocol import Protocol
 from cloister.local.reports import Reports
@@ -275,4 +274,4 @@ def perturb_codes(protocol: Protocol, codes: NDArray[Any], draws: Draws) -> Payl
 
 def _least(protocol: SupportProtocol) -> Fraction:
     r, size = protocol.likelihood_ratio, len(protocol.domain)
-    return size / (r + size - 1) if isinstance(protocol, DirectEncoding) else size / (1 + (size - 1) * r)
+    return size / (r + size - 1) if protocol.values_raised == 1 else size / (1 + (size - 1) * r)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from itertools import product
 from typing import Any
 
@@ -30,60 +29,14 @@ from cloister.core.guarantees import LocalDP
 from cloister.core.postprocessing import norm_sub, project_to_simplex
 from cloister.core.validation import check_choice, check_non_negative
 from cloister.errors import ParameterError, UnknownColumnError
-from cloister.local._affine_hashing import hash_codes
-from cloister.local._output_space import Payload
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
-from cloister.local.frequency.hashing import OptimizedLocalHashing
-from cloister.local.frequency.histogram import ThresholdHistogramEncoding
-from cloister.local.frequency.randomized_response import DirectEncoding, RandomizedResponse
-from cloister.local.frequency.subset import SubsetSelection
-from cloister.local.frequency.support import SupportProtocol
-from cloister.local.frequency.unary import UnaryEncoding
-from cloister.local.protocol import Protocol
+from cloister.local.frequency.support import FrequencyProtocol, not_countable
 from cloister.local.reports import Reports
 
-__all__ = ["consistent_together", "joint_table", "supporters", "with_known_counts"]
+__all__ = ["consistent_together", "joint_table", "with_known_counts"]
 
 
 _MOST_PAIRS = 10_000
-
-
-@singledispatch
-def supporters(_protocol: Protocol, _payload: Payload, _code: int, /) -> NDArray[np.bool_]:
-    """Return which reports support a value.
-
-    Raises:
-        ParameterError: if that is not known of single reports of this protocol.
-    """
-    raise _not_countable()
-
-
-@supporters.register
-def _(_protocol: DirectEncoding, payload: Payload, code: int) -> NDArray[np.bool_]:
-    return np.asarray(payload["y"] == code)
-
-
-@supporters.register(UnaryEncoding)
-@supporters.register(SubsetSelection)
-def _(_protocol: SupportProtocol, payload: Payload, code: int) -> NDArray[np.bool_]:
-    return np.asarray(payload["bits"][:, code >> 3] >> (code & 7) & 1, dtype=np.bool_)
-
-
-@supporters.register
-def _(protocol: OptimizedLocalHashing, payload: Payload, code: int) -> NDArray[np.bool_]:
-    a, b = payload["a"].astype(np.int64), payload["b"].astype(np.int64)
-    hashed = hash_codes(a, b, np.full(len(payload), code), protocol.prime, protocol.buckets)
-    return np.asarray(hashed == payload["y"])
-
-
-@supporters.register
-def _(protocol: ThresholdHistogramEncoding, payload: Payload, code: int) -> NDArray[np.bool_]:
-    return np.asarray(payload["cells"][:, code] > protocol.step)
-
-
-@supporters.register
-def _(_protocol: RandomizedResponse, payload: Payload, code: int) -> NDArray[np.bool_]:
-    return np.asarray(payload["y"] == code)
 
 
 def joint_table(first: Reports, second: Reports, *, guarantee: LocalDP) -> FrequencyEstimate:
@@ -122,35 +75,30 @@ def joint_table(first: Reports, second: Reports, *, guarantee: LocalDP) -> Frequ
 
 @dataclass(frozen=True)
 class _Side:
-    """The reports of one attribute, its values, and how often its reports support each of them: truly, and not."""
+    """The reports of one attribute, and how often they support each of its values: truly, and not."""
 
+    protocol: FrequencyProtocol
     reports: Reports
-    values: tuple[Any, ...]
     p: Floats
     q: Floats
 
     @classmethod
     def of(cls, reports: Reports) -> _Side:
         protocol = reports.protocol
-        if not isinstance(protocol, SupportProtocol | RandomizedResponse):
-            raise _not_countable()
-        p, q = map(float, protocol.probabilities)
-        size = len(protocol.domain)
-        if isinstance(protocol, RandomizedResponse):
-            # Randomized response supports no and yes unequally often where its coins are unequal, so each value has its
-            # own law.
-            return cls(reports, protocol.domain.values, np.array([1 - q, p]), np.array([1 - p, q]))
-        return cls(reports, protocol.domain.values, np.full(size, p), np.full(size, q))
+        if not isinstance(protocol, FrequencyProtocol):
+            raise not_countable()
+        return cls(protocol, reports, *protocol.support_chances())
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        return self.protocol.domain.values
 
     def support(self, code: int) -> NDArray[np.bool_]:
-        return supporters(self.reports.protocol, self.reports.payload, code)
+        return self.protocol.supporters(self.reports.payload, code)
 
     def counts(self, chosen: Any = slice(None)) -> NDArray[np.int64]:  # whatever chooses rows
         """Return how many of the chosen reports support each value."""
-        protocol, payload = self.reports.protocol, self.reports.payload[chosen]
-        if isinstance(protocol, SupportProtocol):
-            return protocol.support_counts(payload)
-        return np.bincount(payload["y"], minlength=len(self.values))
+        return self.protocol.support_counts(self.reports.payload[chosen])
 
     def singles(self, people: int) -> Floats:
         """Return the estimated number of people with each value, within what is possible."""
@@ -171,13 +119,6 @@ def _variances(pairs: Floats, first: _Side, second: _Side, people: int) -> Float
     a, a0 = (moment[:, None] for moment in first.moments())
     b, b0 = second.moments()
     return np.asarray(both * (a * b - 1) + (own - both) * a * b0 + (other - both) * a0 * b + neither * a0 * b0)
-
-
-def _not_countable() -> ParameterError:
-    return ParameterError(
-        "A table of pairs needs reports that support values of a domain.",
-        fix="ask both attributes with DirectEncoding, a unary encoding, OptimizedLocalHashing or SubsetSelection.",
-    )
 
 
 _METHODS = ("norm_sub", "simplex", "weighted")

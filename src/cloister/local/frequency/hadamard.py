@@ -33,7 +33,7 @@ from cloister.local._plausibility import Test
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats
-from cloister.local.frequency.support import SupportProtocol
+from cloister.local.frequency.support import SupportProtocol, not_countable
 from cloister.local.protocol import lie_threshold, protocols
 
 __all__ = ["HadamardResponse"]
@@ -148,6 +148,8 @@ class HadamardResponse(SupportProtocol):
     """
 
     name = "hadamard_response"
+    fits_choices = True
+    in_browsers = True
 
     def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
@@ -173,9 +175,16 @@ class HadamardResponse(SupportProtocol):
         columns = draws.below(self.order, len(codes))
         return self.output_space.rows(y=with_parities(columns, codes, disagree.astype(np.int64)))
 
+    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:  # noqa: ARG002  # as that of all protocols
+        """Refuse: reports are counted by one transform of them all, not one by one."""
+        raise not_countable()
+
     def support_counts(self, payload: Payload) -> NDArray[np.int64]:
         """Return for each value the number of columns that agree with its row."""
         return support_counts(payload["y"].astype(np.int64), self.order, len(self.domain))
+
+    def score_readings(self, payload: Payload, scores: Floats) -> None:  # as that of all protocols
+        """Return None: a column agrees with half of all values, and the least variance of that is not stated."""
 
     def log_likelihoods(self, payload: Payload) -> Floats:
         """Return for each report and value the logarithm of the probability, up to a number for each report."""

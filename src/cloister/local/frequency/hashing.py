@@ -53,6 +53,8 @@ class OptimizedLocalHashing(SupportProtocol):
     """
 
     name = "optimized_local_hashing"
+    fits_choices = True
+    in_browsers = True
 
     def __init__(self, *, domain: object = None, epsilon: object = None, buckets: int | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
@@ -83,10 +85,19 @@ class OptimizedLocalHashing(SupportProtocol):
         hashed = hash_codes(a, b, codes, self.prime, self.buckets)
         return self.output_space.rows(a=a, b=b, y=lie_or_tell(hashed, self.buckets, self.truth, draws))
 
+    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:
+        """Return which reports have a function that puts the value into the told bucket."""
+        a, b = payload["a"].astype(np.int64), payload["b"].astype(np.int64)
+        hashed = hash_codes(a, b, np.full(len(payload), code), self.prime, self.buckets)
+        return np.asarray(hashed == payload["y"])
+
     def support_counts(self, payload: Payload) -> NDArray[np.int64]:
         """Return for each value the number of reports whose function puts it into the told bucket."""
         a, b, y = (payload[name].astype(np.int64) for name in ("a", "b", "y"))
         return support_counts(a, b, y, domain_size=len(self.domain), prime=self.prime, buckets=self.buckets)
+
+    def score_readings(self, payload: Payload, scores: Floats) -> None:  # as that of all protocols
+        """Return None: how values share buckets decides the least variance, and is another matter in each report."""
 
     def log_likelihoods(self, payload: Payload) -> Floats:
         """Return for each report and value the logarithm of the probability, up to a number for each report."""

@@ -153,6 +153,10 @@ class ThresholdHistogramEncoding(_HistogramEncoding, SupportProtocol):
         p, q = _above(np.array([self.step]), float(self.scale))
         return Fraction(float(p[0])), Fraction(float(q[0]))
 
+    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:
+        """Return which reports have a cell above the threshold for the value."""
+        return np.asarray(payload["cells"][:, code] > self.step)
+
     def support_counts(self, payload: Payload) -> NDArray[np.int64]:
         """Return for each value the number of reports whose cell is above the threshold."""
         return np.asarray((payload["cells"] > self.step).sum(axis=0, dtype=np.int64))

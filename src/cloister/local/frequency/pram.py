@@ -29,7 +29,7 @@ from cloister.local._plausibility import Test
 from cloister.local.domain import Codes, Domain
 from cloister.local.draws import Draws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
-from cloister.local.frequency.support import FrequencyProtocol
+from cloister.local.frequency.support import FrequencyProtocol, readings_by_matrix
 from cloister.local.protocol import check_local_epsilon, protocols
 from cloister.mechanisms.transitions import (
     Matrix,
@@ -68,6 +68,7 @@ class Pram(FrequencyProtocol):
     """
 
     name = "pram"
+    in_browsers = True
 
     def __init__(
         self, *, domain: object, epsilon: object = None, matrix: object = None, kind: str = "response"
@@ -163,6 +164,10 @@ class Pram(FrequencyProtocol):
                 fix="leave epsilon out, or use a matrix with smaller ratios within its columns.",
             )
         return cost
+
+    def score_readings(self, payload: Payload, scores: Floats) -> tuple[Floats, float]:
+        """Return an unbiased reading of each sender's score, and the least variance that a reading has."""
+        return readings_by_matrix(payload["y"], np.array([[float(one) for one in row] for row in self.matrix]), scores)
 
     def log_likelihoods(self, payload: Payload) -> Floats:
         """Return for each report and value the logarithm of the probability, up to a number for each report."""

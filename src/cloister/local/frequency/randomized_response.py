@@ -36,7 +36,7 @@ from cloister.local._plausibility import Test
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
-from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol
+from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol, readings_by_matrix
 from cloister.local.protocol import lie_threshold, protocols
 from cloister.mechanisms.randomized_response import randomized_response_epsilon
 
@@ -70,6 +70,8 @@ class DirectEncoding(SupportProtocol):
     """
 
     name = "direct_encoding"
+    fits_choices = True
+    in_browsers = True
 
     def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
@@ -92,9 +94,18 @@ class DirectEncoding(SupportProtocol):
         """Return reports: a toss whether to tell the truth, then the step of the lie."""
         return self.output_space.rows(y=lie_or_tell(codes, len(self.domain), self.truth, draws))
 
+    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:
+        """Return which reports are the value."""
+        return np.asarray(payload["y"] == code)
+
     def support_counts(self, payload: Payload) -> NDArray[np.int64]:
         """Return how often each value was reported."""
         return np.bincount(payload["y"], minlength=len(self.domain)).astype(np.int64)
+
+    def score_readings(self, payload: Payload, scores: Floats) -> tuple[Floats, float]:
+        """Return an unbiased reading of each sender's score, and the least variance that a reading has."""
+        p, q = map(float, self.probabilities)
+        return readings_by_matrix(payload["y"], q + (p - q) * np.eye(len(scores)), scores)
 
     def log_likelihoods(self, payload: Payload) -> Floats:
         """Return for each report and value the logarithm of the probability, up to a number for each report."""
@@ -140,6 +151,7 @@ class RandomizedResponse(FrequencyProtocol):
     """
 
     name = "randomized_response"
+    in_browsers = True
 
     def __init__(
         self, *, domain: object = (False, True), epsilon: object = None, truth: object = None, second: object = None
@@ -186,6 +198,19 @@ class RandomizedResponse(FrequencyProtocol):
         yes = (int(found.payload["y"].sum()) - n * q) / (p - q)
         variance = n * self.variance(min(max(yes / n, 0.0), 1.0))
         return self._estimated([n - yes, yes], [variance, variance], n, self.guarantee_of(found))
+
+    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:
+        """Return which reports are the answer."""
+        return np.asarray(payload["y"] == code)
+
+    def support_counts(self, payload: Payload) -> NDArray[np.int64]:
+        """Return how often each answer was reported."""
+        return np.bincount(payload["y"], minlength=2).astype(np.int64)
+
+    def support_chances(self) -> tuple[Floats, Floats]:
+        """Return for each answer how often it is reported: unequally often where the coins are unequal."""
+        p, q = map(float, self.probabilities)
+        return np.array([1 - q, p]), np.array([1 - p, q])
 
     def variance(self, frequency: object = 0) -> float:
         """Return the variance of the estimated share of yes times the number of reports, for a true share."""

@@ -86,6 +86,10 @@ class SubsetSelection(SupportProtocol):
             room -= taken
         return self.output_space.rows(bits=np.packbits(chosen, axis=1, bitorder="little"))
 
+    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:
+        """Return which reports have the bit of the value."""
+        return np.asarray(payload["bits"][:, code >> 3] >> (code & 7) & 1, dtype=np.bool_)
+
     def support_counts(self, payload: Payload) -> NDArray[np.int64]:
         """Return for each value the number of sets that hold it."""
         return column_counts(payload["bits"], len(self.domain))

@@ -22,14 +22,22 @@ from numpy.typing import ArrayLike, NDArray
 from cloister.core.guarantees import LocalDP
 from cloister.core.validation import check_probability
 from cloister.data.columns import Category
-from cloister.errors import ParameterError
+from cloister.errors import InternalError, ParameterError
 from cloister.local._output_space import Payload
 from cloister.local.domain import Codes, Domain
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.protocol import Protocol
 from cloister.local.reports import Reports
 
-__all__ = ["FrequencyProtocol", "SupportProtocol", "check_support_protocol", "debias_supports", "is_one"]
+__all__ = [
+    "FrequencyProtocol",
+    "SupportProtocol",
+    "check_support_protocol",
+    "debias_supports",
+    "is_one",
+    "not_countable",
+    "readings_by_matrix",
+]
 
 
 def is_one(values: Any) -> bool:  # one value or many
@@ -47,6 +55,12 @@ class FrequencyProtocol(Protocol):
     """
 
     domain: Domain
+
+    def __init_subclass__(cls, **options: Any) -> None:  # of further bases
+        """Refuse a protocol that surveys may name, and that does not say whether its reports have a mean."""
+        super().__init_subclass__(**options)
+        if cls.fits_choices and cls.score_readings is FrequencyProtocol.score_readings:
+            raise InternalError(f'the local protocol "{cls.name}" does not state score_readings')
 
     def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
         self.domain = Domain.of(domain)
@@ -90,6 +104,42 @@ class FrequencyProtocol(Protocol):
         """Return how many values one report can raise together."""
         return len(self.domain)
 
+    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:  # noqa: ARG002  # for those that have them
+        """Return which reports support a value.
+
+        Raises:
+            ParameterError: if that is not known of single reports of this protocol.
+        """
+        raise not_countable()
+
+    def support_counts(self, payload: Payload) -> NDArray[np.int64]:  # noqa: ARG002  # for those that have them
+        """Return for each value the number of reports that support it.
+
+        Raises:
+            ParameterError: if reports of this protocol do not support values.
+        """
+        raise not_countable()
+
+    def support_chances(self) -> tuple[Floats, Floats]:
+        """Return for each value how often a report supports it: of people who have the value, and of the others.
+
+        Raises:
+            ParameterError: if reports of this protocol do not support values.
+        """
+        raise not_countable()
+
+    def score_readings(self, payload: Payload, scores: Floats) -> tuple[Floats, float] | None:  # noqa: ARG002
+        """Return an unbiased reading of each sender's score, and the least variance that a reading has.
+
+        Args:
+            payload: the reports.
+            scores: the number that stands for each value.
+
+        Returns:
+            None where reports have no reading whose least variance is known.
+        """
+        return None
+
     def _estimated(
         self, counts: ArrayLike, variances: ArrayLike, reports: int, guarantee: LocalDP
     ) -> FrequencyEstimate:
@@ -118,8 +168,17 @@ class SupportProtocol(FrequencyProtocol):
         """Return (p, q): how often a report supports its sender's value, and any other value, exactly."""
 
     @abstractmethod
+    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:
+        """Return which reports support a value."""
+
+    @abstractmethod
     def support_counts(self, payload: Payload) -> NDArray[np.int64]:
         """Return for each value the number of reports that support it."""
+
+    def support_chances(self) -> tuple[Floats, Floats]:
+        """Return for each value how often a report supports it: of people who have the value, and of the others."""
+        p, q = map(float, self.probabilities)
+        return np.full(len(self.domain), p), np.full(len(self.domain), q)
 
     def estimate(self, reports: Any) -> FrequencyEstimate:  # whatever holds reports
         """Return how many people have each value; see `FrequencyProtocol.estimate`."""
@@ -145,6 +204,21 @@ class SupportProtocol(FrequencyProtocol):
     def _by_support(self, supports: NDArray[np.bool_]) -> Floats:
         """Return the likelihoods of reports that are likelier by one ratio under each value that they support."""
         return np.asarray(supports * log(self.likelihood_ratio), dtype=np.float64)
+
+
+def not_countable() -> ParameterError:
+    """Return the error for reports of which nobody knows, one by one, which values they support."""
+    return ParameterError(
+        "A table of pairs needs reports that support values of a domain.",
+        fix="ask both attributes with DirectEncoding, a unary encoding, OptimizedLocalHashing or SubsetSelection.",
+    )
+
+
+def readings_by_matrix(reported: NDArray[np.int64], matrix: Floats, scores: Floats) -> tuple[Floats, float]:
+    """Return the readings of reports that are values themselves, by the chances of each under each true value."""
+    # The reading of each report is solved for, so that its expectation is the score, whatever the true one is.
+    reading = np.linalg.solve(matrix, scores)
+    return np.asarray(reading[reported]), float((matrix @ reading**2 - scores**2).min())
 
 
 def check_support_protocol(protocol: Protocol) -> SupportProtocol:

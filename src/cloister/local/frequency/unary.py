@@ -41,7 +41,7 @@ from cloister.local._plausibility import Test
 from cloister.local.domain import Codes
 from cloister.local.draws import CERTAIN, Draws, SourceDraws
 from cloister.local.estimates import Floats, FrequencyEstimate
-from cloister.local.frequency.support import SupportProtocol
+from cloister.local.frequency.support import SupportProtocol, not_countable
 from cloister.local.protocol import lie_threshold, protocols, several_values
 from cloister.mechanisms.sampling.coins import packed_bernoulli
 
@@ -99,9 +99,21 @@ class UnaryEncoding(SupportProtocol):
         write_bits(bits, codes, draws.chances(self.keep, len(codes)))
         return np.ascontiguousarray(bits).view(self.output_space.dtype).ravel()
 
+    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:
+        """Return which reports have the bit of the value."""
+        return np.asarray(payload["bits"][:, code >> 3] >> (code & 7) & 1, dtype=np.bool_)
+
     def support_counts(self, payload: Payload) -> NDArray[np.int64]:
         """Return how often each bit is 1."""
         return column_counts(payload["bits"], len(self.domain))
+
+    def score_readings(self, payload: Payload, scores: Floats) -> tuple[Floats, float]:
+        """Return an unbiased reading of each sender's score, and the least variance that a reading has."""
+        p, q = map(float, self.probabilities)
+        bits = np.unpackbits(payload["bits"], axis=1, count=len(scores), bitorder="little")
+        # The own bit has a variance of its own and all others share one, so that only the own score makes a difference.
+        spread = q * (1 - q) * (scores**2).sum() + (p * (1 - p) - q * (1 - q)) * scores**2
+        return np.asarray((bits @ scores - q * scores.sum()) / (p - q)), float(spread.min()) / (p - q) ** 2
 
     def log_likelihoods(self, payload: Payload) -> Floats:
         """Return for each report and value the logarithm of the probability, up to a number for each report."""
@@ -136,6 +148,8 @@ class SymmetricUnaryEncoding(UnaryEncoding):
     """
 
     name = "symmetric_unary_encoding"
+    fits_choices = True
+    in_browsers = True
 
     def _thresholds(self) -> tuple[int, int]:
         flip = lie_threshold(self.epsilon / 2)
@@ -153,6 +167,8 @@ class OptimizedUnaryEncoding(UnaryEncoding):
     """
 
     name = "optimized_unary_encoding"
+    fits_choices = True
+    in_browsers = True
 
     def _thresholds(self) -> tuple[int, int]:
         return CERTAIN // 2, lie_threshold(self.epsilon)
@@ -197,6 +213,7 @@ class UnarySet(SupportProtocol):
     """
 
     name = "unary_set"
+    in_browsers = True
 
     def __init__(self, *, domain: object, epsilon: object, most: int) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
@@ -252,6 +269,10 @@ class UnarySet(SupportProtocol):
         """Return the same with packed tosses: which bits are told wrongly is decided for all alike."""
         wrong = packed_bernoulli(draws.source, self.flip, len(codes), len(self.domain))
         return self.output_space.rows(bits=np.packbits(codes, axis=1, bitorder="little") ^ wrong)
+
+    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:  # noqa: ARG002  # as that of all protocols
+        """Refuse: a person may have several values, and a table of pairs is about one of each."""
+        raise not_countable()
 
     def support_counts(self, payload: Payload) -> NDArray[np.int64]:
         """Return for each answer the number of reports that have its bit."""

@@ -9,15 +9,14 @@
  * was sent can try all answers.
  */
 
-import { isAnswer, readBounds, tagged } from "./domain.js";
+import { isAnswer, tagged } from "./domain.js";
 import { insist } from "./errors.js";
-import { approximate, isAtMost, readNumber } from "./exact.js";
+import { approximate } from "./exact.js";
 import { sha256 } from "./hashes.js";
 import { LEVELS_ARE_VISIBLE, totalOf, unanswered } from "./statement.js";
-import { edgesOf, levelOf, OFF, openPage, sumOf } from "./survey_page.js";
+import { levelOf, OFF, openPage, sumOf } from "./survey_page.js";
 import { systemWords } from "./words.js";
 
-/** @typedef {import("./exact.js").Ratio} Ratio */
 /** @typedef {import("./words.js").Words} Words */
 /** @typedef {import("./protocol.js").Report} Report */
 /** @typedef {import("./survey_page.js").OpenLevel} OpenLevel */
@@ -38,7 +37,7 @@ import { systemWords } from "./words.js";
 /**
  * @typedef {object} Question
  * @property {string} id
- * @property {"yes_no" | "single_choice" | "multiple_choice" | "number" | "rating"} kind
+ * @property {string} kind the name of a module of `kinds`
  * @property {string} text to show as text, never as HTML
  * @property {string} help perhaps empty
  * @property {readonly Answer[]} options in their order; empty for a number
@@ -204,10 +203,10 @@ function reportsOf(survey, questions, answers, levels, { memory, words }) {
   const isComplete = places.every((n) => isGiven[n] || questions[n].page.optional);
   insist(isComplete, "A question that must be answered is not.", "answer it, at any of its levels.");
   for (const place of places.filter((n) => isGiven[n])) {
-    const { page } = questions[place];
+    const { page, kind } = questions[place];
     const { name: level, protocol } = levels[place];
     if (protocol === null) continue;
-    const value = reported(page, answers[page.id]);
+    const value = kind.reported(page, answers[page.id]);
     const known = JSON.stringify([page.id, level, spelled(value)]);
     const y = memory.get(known) ?? protocol.randomize(value, { words });
     memory.set(known, y);
@@ -225,48 +224,6 @@ function spelled(value) {
 /** @param {any} answers @param {string} name @returns {boolean} */
 function isAnswered(answers, name) {
   return has(answers, name) && answers[name] !== undefined && answers[name] !== null;
-}
-
-/**
- * Return what is reported of an answer: of a number that is counted, the label of its bin. Numbers outside of bounds
- * count as the nearer of them. Numbers and edges are compared as JavaScript numbers: 0.3 lies at the edge 3/10.
- * @param {any} question
- * @param {any} answer
- * @returns {any}
- */
-function reported(question, answer) {
-  if (question.bounds === null) return Array.isArray(answer) ? answer.map(optionOf(question)) : optionOf(question)(answer);
-  const given = readNumber(answer, "The answer");
-  const isWhole = !question.whole || given.top % given.bottom === 0n;
-  insist(isWhole, "The answer is not a whole number.", "answer with a whole number, in digits.");
-  const value = near(within(given, readBounds(question.bounds)));
-  if (question.bins === null) return value;
-  const { edges, labels } = edgesOf(question);
-  return labels[edges.slice(1, -1).filter((edge) => near(edge) <= value).length];
-}
-
-/** @param {Ratio} value @param {readonly [Ratio, Ratio]} bounds @returns {Ratio} */
-function within(value, [low, high]) {
-  if (isAtMost(value, low)) return low;
-  return isAtMost(high, value) ? high : value;
-}
-
-/** Return the JavaScript number next to a rational. @param {Ratio} value @returns {number} */
-function near(value) {
-  const quotient = Number(value.top) / Number(value.bottom);
-  return Number.isNaN(quotient) ? approximate(value) : quotient;
-}
-
-/**
- * Return what finds the option that an answer means: the answer itself, or, as forms give text, the option of that text.
- * @param {any} question
- * @returns {(answer: any) => any}
- */
-function optionOf(question) {
-  return (answer) => {
-    if (typeof answer !== "string" || question.options.includes(answer)) return answer;
-    return question.options.find((/** @type {any} */ option) => String(option) === answer.trim()) ?? answer;
-  };
 }
 
 /** @returns {string} */

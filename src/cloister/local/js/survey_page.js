@@ -11,13 +11,15 @@ import { isAnswer, tagged } from "./domain.js";
 import { insist } from "./errors.js";
 import { approximate, isAtMost, plus, ratio, readEpsilon, readNumber } from "./exact.js";
 import { sha256 } from "./hashes.js";
+import { KINDS } from "./kinds/index.js";
 import { openProtocol } from "./protocol.js";
 import { unanswered } from "./statement.js";
 
 /** @typedef {import("./exact.js").Ratio} Ratio */
 /** @typedef {import("./protocol.js").Protocol} Protocol */
 /** @typedef {{name: string, epsilon: Ratio, protocol: Protocol | null, fingerprint: string | null}} OpenLevel */
-/** @typedef {{page: any, levels: readonly OpenLevel[]}} OpenQuestion */
+/** @typedef {import("./options.js").QuestionKind} QuestionKind */
+/** @typedef {{page: any, kind: QuestionKind, levels: readonly OpenLevel[]}} OpenQuestion */
 
 /** The level of those who do not answer. */
 export const OFF = "off";
@@ -30,14 +32,12 @@ const MOST_CHARACTERS = 1000;
 const MOST_DEFINITION = 2 ** 24;
 const MOST_FACTOR = 1e300;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
-const KINDS = new Set(["yes_no", "single_choice", "multiple_choice", "number", "rating"]);
 const PARTS = {
   page: "schema survey fingerprint definition title collector purpose notice total terms submission questions",
   total: "epsilon statement odds_factor beliefs",
   terms: "admission sentence day key",
   submission: "schema survey fingerprint",
   question: "id kind text help options most bounds whole bins optional default_level levels",
-  bins: "edges labels",
   level: "name epsilon statement odds_factor beliefs protocol",
 };
 
@@ -69,20 +69,21 @@ export async function openPage(page) {
 /** @param {any} page @returns {Promise<OpenQuestion>} */
 async function openQuestion(page) {
   hasParts(page, "question");
-  insist(isName(page.id) && KINDS.has(page.kind), "A question or its kind is unknown.", "use a newer client.");
+  const kind = /** @type {QuestionKind} */ (KINDS.get(page.kind));
+  insist(isName(page.id) && kind !== undefined, "A question or its kind is unknown.", "use a newer client.");
   insist(areTexts(page.text, page.help), "A text of the survey is none.", TELL);
   const isList = Array.isArray(page.levels) && page.levels.length > 0 && page.levels.length <= MOST_LEVELS;
   insist(isList, "A question has no list of levels.", TELL);
-  const levels = await Promise.all(page.levels.map((/** @type {any} */ level) => openLevel(page, level)));
+  const levels = await Promise.all(page.levels.map((/** @type {any} */ level) => openLevel(kind, page, level)));
   const names = levels.map((level) => level.name);
   isEachOnce(names, "A question has a level twice.");
   insist(names.includes(page.default_level), "The preselected level is none of the question's.", TELL);
   insist(page.optional === names.includes(OFF), "The page does not say whether a question must be answered.", TELL);
-  return { page, levels };
+  return { page, kind, levels };
 }
 
-/** @param {any} question @param {any} page @returns {Promise<OpenLevel>} */
-async function openLevel(question, page) {
+/** @param {QuestionKind} kind @param {any} question @param {any} page @returns {Promise<OpenLevel>} */
+async function openLevel(kind, question, page) {
   hasParts(page, "level");
   const { name, protocol: record } = page;
   insist(isName(name) && (name === OFF) === (record === null), "A level has no name, or no protocol.", TELL);
@@ -91,41 +92,18 @@ async function openLevel(question, page) {
     return { name, epsilon: ZERO, protocol: null, fingerprint: null };
   }
   const protocol = await openProtocol(record);
-  asksTheSame(question, record);
+  asksTheSame(kind, question, record);
   const states = page.epsilon === protocol.stated && page.statement === protocol.statement();
   insist(states && isNear(page.odds_factor, protocol.oddsFactor()), "The page states another protection.", TELL);
   return { name, epsilon: readEpsilon(protocol.stated), protocol, fingerprint: protocol.fingerprint };
 }
 
-/** Refuse the record of another question. @param {any} question @param {any} record */
-function asksTheSame(question, record) {
-  const isMean = question.kind === "number" && question.bins === null;
-  const answers = question.bins === null ? question.options : edgesOf(question).labels;
-  const fits = isMean ? isSame(record.bounds, question.bounds) : isSameDomain(record.domain, answers);
+/** Refuse the record of another question. @param {QuestionKind} kind @param {any} question @param {any} record */
+function asksTheSame(kind, question, record) {
+  const answers = kind.answers(question);
+  const fits = answers === null ? isSame(record.bounds, question.bounds) : isSameDomain(record.domain, answers);
   insist(fits, "A protocol is for other answers than its question.", TELL);
-  const isSeveral = question.kind === "multiple_choice";
-  const most = isSeveral ? Number(record.params.most) : null;
-  insist(
-    isSeveral === (record.name === "unary_set") && most === question.most,
-    "A protocol is for another kind of question.",
-    TELL,
-  );
-}
-
-/**
- * Return the edges and labels of the bins of a number.
- * @param {any} question
- * @returns {{edges: readonly Ratio[], labels: readonly string[]}}
- */
-export function edgesOf(question) {
-  hasParts(question.bins, "bins");
-  const { edges, labels } = question.bins;
-  const areLists = Array.isArray(edges) && Array.isArray(labels) && edges.length === labels.length + 1;
-  insist(areLists && edges.every((edge) => typeof edge === "string"), "The bins of a number are none.", TELL);
-  const found = edges.map((/** @type {string} */ edge) => readNumber(edge, "An edge"));
-  const areRising = found.every((edge, place) => place === 0 || !isAtMost(edge, found[place - 1]));
-  insist(areRising, "The bins of a number are not in order.", TELL);
-  return { edges: found, labels };
+  insist(kind.fits(question, record), "A protocol is for another kind of question.", TELL);
 }
 
 /**

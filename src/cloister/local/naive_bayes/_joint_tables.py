@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from cloister.core.lazy_imports import late_module
 from cloister.core.postprocessing import project_to_simplex
-from cloister.local.frequency.randomized_response import DirectEncoding
 from cloister.local.frequency.support import SupportProtocol
 from cloister.local.naive_bayes._design import DesignReports
 from cloister.local.naive_bayes._questions import BitQuestion, ClassQuestion, JointQuestion
@@ -127,8 +126,8 @@ def class_tables(reports: DesignReports, *, alone: bool = False) -> list[JointTa
     for question, rows in zip(reports.design.questions, reports.rows, strict=True):
         if isinstance(question, JointQuestion) and not (alone and question.places):
             counts, together = question.protocol.support_counts(rows).reshape(-1, question.coding.classes), 1
-            if isinstance(question.protocol, DirectEncoding):
-                # A direct report supports one code, so that supports of a class add up to a count of people.
+            if question.protocol.values_raised == 1:
+                # Such a report supports one code, so that supports of a class add up to a count of people.
                 counts, together = counts.sum(axis=0, keepdims=True), len(counts)
             tables.append(_table(counts, len(rows), question.protocol, together))
     return tables

@@ -110,6 +110,7 @@ class Duchi(MeanProtocol):
     """
 
     name = "duchi"
+    in_browsers = True
 
     def __init__(self, *, bounds: object = None, epsilon: object, steps: object = STEPS) -> None:
         super().__init__(bounds=bounds, epsilon=epsilon, steps=steps)

@@ -63,6 +63,7 @@ class Hybrid(MeanProtocol):
     """
 
     name = "hybrid"
+    in_browsers = True
 
     def __init__(self, *, bounds: object = None, epsilon: object, steps: object = STEPS) -> None:
         super().__init__(bounds=bounds, epsilon=epsilon, steps=steps)

@@ -61,6 +61,7 @@ class Piecewise(SlidingProtocol, MeanProtocol):
     """
 
     name = "piecewise"
+    in_browsers = True
 
     def _window(self) -> Window:
         return piecewise_window(self.epsilon, self.grid.steps)

@@ -264,6 +264,7 @@ class SquareWave(SlidingProtocol):
     """
 
     name = "square_wave"
+    in_browsers = True
 
     def _window(self) -> Window:
         return square_wave_window(self.epsilon, self.grid.steps)

@@ -31,7 +31,7 @@ from cloister.local.survey.submissions import SCHEMA as SUBMISSION, SurveyTerms
 if TYPE_CHECKING:
     from cloister.local.survey.model import Survey
 
-__all__ = ["VERSION", "page_of"]
+__all__ = ["VERSION", "check_browsers", "page_of"]
 
 
 _PAGE_SCHEMA = "cloister.survey_page/1"
@@ -43,7 +43,11 @@ def page_of(survey: Survey) -> dict[str, Any]:
     A number with bins is reported as the label of its bin: the bin whose lower edge is the last one that is not above
     the number; numbers outside of the bounds belong to the first or the last bin. Edges are exact texts. The definition
     is the text that the fingerprint is the hash of, so that a browser can check that it was given what was published.
+
+    Raises:
+        ParameterError: if a browser cannot ask a question, or cannot protect its answer.
     """
+    check_browsers(survey)
     return {
         "schema": _PAGE_SCHEMA,
         "survey": survey.id,
@@ -58,6 +62,25 @@ def page_of(survey: Survey) -> dict[str, Any]:
         "submission": {"schema": SUBMISSION, "survey": survey.id, "fingerprint": survey.fingerprint},
         "questions": [_page_question(survey, question) for question in survey.questions],
     }
+
+
+def check_browsers(survey: Survey) -> None:
+    """Refuse a survey that browsers cannot ask, before anybody is sent to it.
+
+    Raises:
+        ParameterError: if the kind of a question or a protocol has no code for browsers.
+    """
+    for question in survey.questions:
+        levels = [level.name for level in survey.levels_of(question.id).values() if level.epsilon is not None]
+        made = [survey.protocol(question.id, level) for level in levels]
+        unknown = [f'the protocol "{one.name}"' for one in made if not one.in_browsers]
+        unknown += [] if question.rules.in_browsers else [f'the kind "{question.kind}"']
+        if unknown:
+            raise ParameterError(
+                f'Question "{question.id}": browsers do not know {unknown[0]}.',
+                fix="leave protocol out, or ask another kind of question; or have people answer with "
+                "`cloister survey answer`.",
+            )
 
 
 def _page_question(survey: Survey, question: SurveyQuestion) -> dict[str, Any]:
@@ -256,7 +279,7 @@ def _plain_levels(levels: tuple[SurveyLevel, ...]) -> dict[str, Any]:
 
 
 def _plain_pretend(question: SurveyQuestion) -> dict[str, float]:
-    names = ("mean", "spread") if question.bounds is not None else tuple(map(str, question.options))
+    names = map(str, question.rules.pretend_names(question))
     return dict(zip(names, question.pretend, strict=False))
 
 

@@ -22,10 +22,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.core.atomic_files import write_text
 from cloister.data.text_files import read_text
@@ -34,24 +33,21 @@ from cloister.errors import (
     DataError,
     DuplicateReportError,
     ForeignReportError,
-    MalformedReportError,
     ParameterError,
-    ReportError,
 )
-from cloister.local._output_space import Payload, report_error
+from cloister.local._output_space import Payload
 from cloister.local.reports import Reports
+from cloister.local.survey.intake import Intake, SubmissionIntake, off_and_answered
 from cloister.local.survey.levels import OFF
 from cloister.local.survey.model import Survey
-from cloister.local.survey.results import SurveyResult, estimate_survey
+from cloister.local.survey.results import SurveyResult
 from cloister.local.survey.submission_checks import Checker, Place
-from cloister.local.survey.submissions import Submission, is_day, is_id, parse
+from cloister.local.survey.submissions import Submission, is_day, is_id
 
 __all__ = [
-    "FOREIGN",
     "REPORTS",
     "USED",
     "Collector",
-    "Intake",
     "damage_error",
     "prepare",
     "read_bags",
@@ -166,33 +162,42 @@ def damage_error(name: str) -> DataError:
     return DataError(f"{name} is damaged.", fix="take it from a backup.")
 
 
-Numbers: TypeAlias = NDArray[np.int64]
-
-FOREIGN = "for another survey, question, level or version"
 _LOOSE = 4096
-_REASONS: dict[type[ReportError], str] = {
-    DuplicateReportError: "the same id came twice",
-    ForeignReportError: FOREIGN,
-    MalformedReportError: "not something that this survey's devices make",
-}
 
 
-class Intake(Counter[str]):
-    """How many submissions were accepted, and how many were refused for which reason."""
+class _MemoryStore:
+    """Keeps the parts of submissions in memory: hashes of used ids, and rows of reports that are sorted when read."""
 
-    @property
-    def accepted(self) -> int:
-        """Return how many were taken."""
-        return self["accepted"]
+    def __init__(self, survey: Survey, places: Iterable[Place]) -> None:
+        self.counted: Counter[str] = Counter()
+        self.digests: set[str] = set()
+        self.rows = {place: [np.empty(0, survey.protocol(*place).output_space.dtype)] for place in places}
 
-    @property
-    def refused(self) -> int:
-        """Return how many were not."""
-        return self.total() - self.accepted
+    def used(self, ids: Collection[str]) -> set[str]:
+        return {one for one in ids if _digest(one) in self.digests}
 
-    def reasons(self) -> dict[str, int]:
-        """Return how many were refused for which reason."""
-        return {reason: count for reason, count in sorted(self.items()) if reason != "accepted" and count}
+    def use(self, ids: Collection[str]) -> None:
+        self.digests.update(map(_digest, ids))
+
+    def keep(self, reports: Mapping[Place, Payload]) -> None:
+        for place, rows in reports.items():
+            bag = self.rows[place]
+            bag.append(rows)
+            # One small array for each submission takes far more memory than the reports in it.
+            if len(bag) > _LOOSE:
+                bag[:] = [np.concatenate(bag)]
+
+    def count(self, days: Mapping[str, int]) -> None:
+        self.counted.update(days)
+
+    def days(self) -> Counter[str]:
+        return self.counted
+
+    def bag(self, place: Place) -> Payload:
+        return _sort_rows(np.concatenate(self.rows[place]))
+
+    def bags(self) -> dict[Place, Payload]:
+        return {place: self.bag(place) for place in self.rows}
 
 
 class Collector:
@@ -213,12 +218,16 @@ class Collector:
 
     def __init__(self, survey: Survey, *, admitted: Iterable[str] | None = None) -> None:
         self.survey = survey
-        self.days: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
-        self._checker = Checker(survey)
         self._admitted = None if admitted is None else frozenset(map(_digest, _check_ids(admitted)))
-        self._used: set[str] = set()
-        self._rows: dict[Place, list[Payload]] = {place: [] for place in self._checker.places}
+        checker = Checker(survey)
+        self._store = _MemoryStore(survey, checker.places)
+        self._intake = SubmissionIntake(checker, self._store, admit=self._admit)
+
+    @property
+    def days(self) -> Counter[str]:
+        """Return how many submissions came on which day."""
+        return self._store.counted
 
     def __len__(self) -> int:
         return self.days.total()
@@ -235,38 +244,29 @@ class Collector:
             ForeignReportError: if it is for another survey, question, level, protocol or version, or was not invited.
             DuplicateReportError: if its id was used before.
         """
-        found = parse(submission)
-        values = self._checker.check(found)
-        # All reports are read before the id is used up: whoever is refused may send again, and nothing is kept by
-        # halves.
-        rows = {place: self._checker.rows(place, [value]) for place, value in values.items()}
-        self._use(_digest(found.id))
-        for place, row in rows.items():
-            self._keep(place, row)
-        self.days[found.day] += 1
+        if not self._intake.take(submission):
+            raise DuplicateReportError(
+                "A submission came twice: its one-time id was used before.", fix="count the first one only."
+            )
 
     def add_lines(self, lines: Iterable[str | bytes]) -> Intake:
         """Take submissions, one line of JSON each; those that are refused are counted, and nothing stops."""
         intake, rest = Intake(), iter(lines)
         while batch := list(islice(rest, _LOOSE)):
-            intake.update(self._take(batch))
+            intake.update(self._intake.take_many(line for line in batch if line.strip()))
         self.refused.update(intake.reasons())
         return intake
 
     def counts(self, question: str) -> dict[str, int]:
         """Return how many people answered a question at each level, and under "off" how many did not."""
-        found = {
-            level: sum(map(len, self._rows[question, level]))
-            for level in self.survey.levels_of(question)
-            if level != OFF
-        }
-        return {OFF: len(self) - sum(found.values()), **found}
+        levels = [level for level in self.survey.levels_of(question) if level != OFF]
+        return off_and_answered(
+            {level: sum(map(len, self._store.rows[question, level])) for level in levels}, len(self)
+        )
 
     def reports(self, question: str, level: str) -> Reports:
         """Return the reports of a question and level, in an order that does not say who came when."""
-        protocol = self.survey.protocol(question, level)
-        rows = np.concatenate([np.empty(0, protocol.output_space.dtype), *self._rows[question, level]])
-        return Reports(protocol, _sort_rows(rows))
+        return Reports(self.survey.protocol(question, level), self._store.bag((question, level)))
 
     def estimate(self) -> SurveyResult:
         """Return what everybody together answered, question by question.
@@ -274,18 +274,16 @@ class Collector:
         Raises:
             TooFewReportsError: if there is no submission.
         """
-        reports = {place: self.reports(*place) for place in self._checker.places}
-        counts = {question.id: self.counts(question.id) for question in self.survey.questions}
-        return estimate_survey(self.survey, reports=reports, counts=counts, days=self.days, refused=self.refused)
+        return self._intake.estimate(refused=self.refused)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write what is kept into two files of a folder: reports, and apart from them the hashes of used ids.
 
         The ids are written first: should the second file fail, no submission can come in twice.
         """
-        bags = {place: self.reports(*place) for place in self._checker.places}
+        bags = {place: self.reports(*place) for place in self._store.rows}
         prepare(folder, overwrite=overwrite)
-        write_used(folder, self.survey, self._used, overwrite=overwrite)
+        write_used(folder, self.survey, self._store.digests, overwrite=overwrite)
         write_bags(folder, self.survey, bags, self.days, overwrite=overwrite)
 
     @classmethod
@@ -296,76 +294,22 @@ class Collector:
             DataError: if the files are not there, damaged, or of another survey.
         """
         made = cls(survey, admitted=admitted)
-        bags, made.days = read_bags(folder, survey)
-        made._used = read_used(folder, survey)
-        made._rows |= {place: [rows] for place, rows in bags.items()}
+        store = made._store
+        bags, days = read_bags(folder, survey)
+        store.digests = read_used(folder, survey)
+        if bags.keys() != store.rows.keys():
+            raise damage_error(REPORTS)
+        store.keep(bags)
+        store.count(days)
         fits = all(made.counts(question.id)[OFF] >= 0 for question in survey.questions)
         # More submissions than used ids, or more answers than people, cannot have been written by `save`.
-        if bags.keys() != set(made._checker.places) or len(made._used) < len(made) or not fits:
+        if len(store.digests) < len(made) or not fits:
             raise damage_error(REPORTS)
         return made
 
-    def _take(self, lines: Iterable[str | bytes]) -> Counter[str]:
-        """Take submissions together, so that reports of one question and level are checked at once."""
-        outcomes: Counter[str] = Counter()
-        opened: list[tuple[Submission, dict[Place, Any]]] = []
-        for line in lines:
-            if line.strip():
-                try:
-                    found = parse(line)
-                    opened.append((found, self._checker.check(found)))
-                except ReportError as error:
-                    outcomes[_reason(error)] += 1
-        bags, is_wrong = self._bags([values for _, values in opened])
-        is_taken = np.zeros(len(opened), dtype=bool)
-        for number, (found, _) in enumerate(opened):
-            # What no device can have made does not use up an id: somebody else may have sent it in that name.
-            outcome = _reason(report_error()) if is_wrong[number] else self._admit(found)
-            outcomes[outcome] += 1
-            is_taken[number] = outcome == "accepted"
-        for place, (people, rows) in bags.items():
-            self._keep(place, rows[is_taken[people]])
-        return outcomes
-
-    def _bags(self, opened: list[dict[Place, Any]]) -> tuple[dict[Place, tuple[Numbers, Payload]], NDArray[np.bool_]]:
-        """Return who reported which rows for each question and level, and which submissions hold an impossible one."""
-        said: dict[Place, tuple[list[int], list[Any]]] = {place: ([], []) for place in self._checker.places}
-        for number, values in enumerate(opened):
-            for place, value in values.items():
-                people, told = said[place]
-                people.append(number)
-                told.append(value)
-        bags, is_wrong = {}, np.zeros(len(opened), dtype=bool)
-        for place, (people, told) in said.items():
-            rows, wrong = self._checker.many(place, told)
-            senders = np.array(people, dtype=np.int64)
-            is_wrong[senders[wrong]] = True
-            bags[place] = np.delete(senders, wrong), rows
-        return bags, is_wrong
-
-    def _admit(self, found: Submission) -> str:
-        try:
-            self._use(_digest(found.id))
-        except ReportError as error:
-            return _reason(error)
-        self.days[found.day] += 1
-        return "accepted"
-
-    def _keep(self, place: Place, rows: Payload) -> None:
-        bag = self._rows[place]
-        bag.append(rows)
-        # One small array for each submission takes far more memory than the reports in it.
-        if len(bag) > _LOOSE:
-            bag[:] = [np.concatenate(bag)]
-
-    def _use(self, digest: str) -> None:
-        if self._admitted is not None and digest not in self._admitted:
+    def _admit(self, submission: Submission) -> None:
+        if self._admitted is not None and _digest(submission.id) not in self._admitted:
             raise ForeignReportError("A submission was not invited.", fix="use the token of the invitation.")
-        if digest in self._used:
-            raise DuplicateReportError(
-                "A submission came twice: its one-time id was used before.", fix="count the first one only."
-            )
-        self._used.add(digest)
 
 
 def _check_ids(admitted: Iterable[str]) -> list[str]:
@@ -376,10 +320,6 @@ def _check_ids(admitted: Iterable[str]) -> list[str]:
             fix="give a list of token_id(token), one for each token that was handed out.",
         )
     return found
-
-
-def _reason(error: ReportError) -> str:
-    return _REASONS.get(type(error), "unusable")
 
 
 def _digest(identifier: str) -> str:

@@ -12,8 +12,7 @@ Which protocol a question gets at which epsilon is a public rule, the same for e
 | number | the hybrid of the piecewise mechanism and Duchi's |
 | rating | as for a single choice; ``protocol: pram`` for a matrix in which lies stay near the truth |
 
-The matrix for ratings makes the mean of ten steps about a sixth more precise at epsilon 1, and the shares about 1.7
-times less precise, so that it is not the default.
+Each kind of question says so itself, see `kinds`.
 """
 
 from __future__ import annotations
@@ -30,18 +29,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from cloister.core.random import RandomState, random_source
-from cloister.errors import DataWarning, OutsideDomainError, ParameterError, a_or_an, did_you_mean
-from cloister.local.frequency.pram import Pram
-from cloister.local.frequency.randomized_response import RandomizedResponse
-from cloister.local.frequency.unary import UnarySet
-from cloister.local.numeric.duchi import Duchi
-from cloister.local.numeric.hybrid import Hybrid
-from cloister.local.numeric.piecewise import Piecewise
-from cloister.local.protocol import Protocol, protocols
-from cloister.local.recommendation import recommend
+from cloister.errors import DataWarning, OutsideDomainError, ParameterError, did_you_mean
+from cloister.local.protocol import Protocol
 from cloister.local.reports import LocalReport
 from cloister.local.survey import _documents as documents
-from cloister.local.survey._form_answers import note_of, read_answer
+from cloister.local.survey._texts import check_text
 from cloister.local.survey.levels import (
     DEFAULT_LEVELS,
     OFF,
@@ -52,26 +44,10 @@ from cloister.local.survey.levels import (
     read_levels,
     total_statement,
 )
-from cloister.local.survey.questions import QuestionKind, SurveyQuestion, check_text
+from cloister.local.survey.questions import SurveyQuestion
 from cloister.local.survey.submissions import Submission, SurveyTerms, check_day, new_id, token_id
 
 __all__ = ["Survey", "protocol_for"]
-
-
-_FREQUENCY = (
-    "direct_encoding",
-    "optimized_unary_encoding",
-    "symmetric_unary_encoding",
-    "optimized_local_hashing",
-    "hadamard_response",
-)
-_ALLOWED: dict[QuestionKind, tuple[str, ...]] = {
-    QuestionKind.YES_NO: ("randomized_response",),
-    QuestionKind.SINGLE_CHOICE: _FREQUENCY,
-    QuestionKind.MULTIPLE_CHOICE: ("unary_set",),
-    QuestionKind.RATING: (*_FREQUENCY, "pram"),
-}
-_MEANS = (Hybrid.name, Piecewise.name, Duchi.name)
 
 
 @lru_cache(maxsize=4096)
@@ -81,34 +57,7 @@ def protocol_for(question: SurveyQuestion, epsilon: Fraction) -> Protocol:
     Raises:
         ParameterError: if the question names a protocol that does not fit it.
     """
-    name = _name(question, epsilon)
-    given: dict[str, Any] = {"epsilon": epsilon}
-    if question.is_mean:
-        given["bounds"] = question.bounds
-    else:
-        given["domain"] = question.answers
-    if question.coins is not None:
-        return RandomizedResponse(domain=question.options, truth=question.coins[0], second=question.coins[1])
-    if question.most is not None:
-        return UnarySet(**given, most=question.most)
-    if name == Pram.name:
-        return Pram(**given, kind="ordinal")
-    return protocols.get(name)(**given)
-
-
-def _name(question: SurveyQuestion, epsilon: Fraction) -> str:
-    allowed = _MEANS if question.is_mean else _ALLOWED.get(question.kind, _FREQUENCY)
-    if question.protocol not in ("auto", *allowed):
-        raise ParameterError(
-            f'Question "{question.id}": the protocol "{question.protocol[:40]}" is not for '
-            f"{a_or_an(question.kind)} question.{did_you_mean(question.protocol, allowed)}",
-            fix=f"leave protocol out, or use {', '.join(allowed)}.",
-        )
-    if question.protocol != "auto":
-        return question.protocol
-    if len(allowed) == 1 or question.is_mean:
-        return allowed[0]
-    return recommend(len(question.answers), epsilon).protocol.name
+    return question.rules.protocol(question, epsilon)
 
 
 MOST_QUESTIONS = 200
@@ -354,11 +303,14 @@ class Survey:
 
         The notes are for the respondent's eyes; nothing of them is sent.
         """
-        found = (note_of(self.question(name), value) for name, value in answers.items())
+        asked = ((self.question(name), value) for name, value in answers.items())
+        found = (question.rules.note(question, value) for question, value in asked)
         return tuple(note for note in found if note is not None)
 
     def _report(self, name: str, level: str, value: Any, source: Any) -> dict[str, Any]:
-        made = self.protocol(name, level).randomize(read_answer(self.question(name), value), random_state=source)
+        question = self.question(name)
+        said = question.rules.read_answer(question, value)
+        made = self.protocol(name, level).randomize(said, random_state=source)
         if not isinstance(made, LocalReport):
             raise OutsideDomainError(
                 f'Question "{name}": There are several answers, or none.', fix="give one answer of one person."
@@ -369,11 +321,17 @@ class Survey:
         levels = self.levels_of(question.id).values()
         return {level.name: self.protocol(question.id, level.name).fingerprint for level in levels if level.epsilon}
 
+    def check_browsers(self) -> None:
+        """Refuse a survey that browsers cannot ask, before anybody is sent to it.
+
+        Raises:
+            ParameterError: if the kind of a question or a protocol has no code for browsers.
+        """
+        documents.check_browsers(self)
+
     def to_browser(self) -> dict[str, Any]:
         """Return everything that a page needs to ask the questions and to make a submission; see `page_of`."""
-        from cloister.local.survey._documents import page_of
-
-        return page_of(self)
+        return documents.page_of(self)
 
 
 def _quote_level(level: object) -> str:

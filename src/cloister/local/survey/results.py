@@ -26,9 +26,8 @@ from cloister.local.poisoning import ReportCheck
 from cloister.local.protocol import FOLLOWED, Protocol
 from cloister.local.reports import Reports
 from cloister.local.survey._fake_reports import FALSE_ALARM, Movement, check_all, movement
-from cloister.local.survey._ratings import mean_rating
 from cloister.local.survey.levels import Statement, format_count
-from cloister.local.survey.questions import QuestionKind, SurveyQuestion
+from cloister.local.survey.questions import SurveyQuestion
 
 if TYPE_CHECKING:
     from cloister.local.survey.model import Survey
@@ -368,7 +367,7 @@ def _level(question: SurveyQuestion, name: str, reports: Reports, check: ReportC
         reports=len(reports),
         estimate=_estimate(protocol, reports) if len(reports) else None,
         shuffled=central_guarantee(protocol.guarantee, reports=len(reports), delta=SLACK)[0],
-        mean=mean_rating(reports, question.options) if question.kind is QuestionKind.RATING else None,
+        mean=question.rules.mean(question, reports),
         check=check,
     )
 

@@ -22,12 +22,21 @@ from cloister.errors import ParameterError, did_you_mean
 from cloister.local.estimates import z_of
 from cloister.local.frequency.support import FrequencyProtocol
 from cloister.local.survey.levels import OFF, Statement
-from cloister.local.survey.questions import QuestionKind, SurveyQuestion
 
 if TYPE_CHECKING:
     from cloister.local.survey.model import Survey
+    from cloister.local.survey.questions import SurveyQuestion
 
-__all__ = ["Mix", "PlanRow", "SurveyPlan", "margin_for", "plan_survey", "respondents_for", "share_variance"]
+__all__ = [
+    "AnswerVariance",
+    "Mix",
+    "PlanRow",
+    "SurveyPlan",
+    "margin_for",
+    "plan_survey",
+    "respondents_for",
+    "share_variance",
+]
 
 Mix = Mapping[str, object]
 """The share of people who choose each level."""
@@ -67,6 +76,23 @@ def share_variance(protocol: FrequencyProtocol, share: object) -> float:
         share = min(max((1 + high - low) / 2, 0.0), 1.0)
     given = float(check_probability(share, name="share"))
     return protocol.variance(given) + given * (1 - given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerVariance:
+    """How far one respondent's part of an estimate spreads.
+
+    Attributes:
+        usual: the variance for an answer that hardly anybody gives.
+        worst: the variance for the share with the largest one.
+        scale: how many units of the question a margin of 1 is: 100 points for shares, the range for a mean.
+        unit: what margins are in.
+    """
+
+    usual: float
+    worst: float
+    scale: float
+    unit: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,29 +276,18 @@ def _lacking(survey: Survey, question: SurveyQuestion, mix: Mapping[str, float])
 
 def _row(survey: Survey, question: SurveyQuestion, level: str) -> PlanRow:
     protocol = survey.protocol(question.id, level)
-    if isinstance(protocol, FrequencyProtocol):
-        worst = share_variance(protocol, "worst")
-        usual = worst if question.kind is QuestionKind.YES_NO else share_variance(protocol, 0)
-        scale, unit = 100.0, "points"
-    else:
-        low, high = map(float, question.bounds or (0, 1))
-        scale, unit = high - low, ""
-        usual = worst = _mean_variance(protocol) / scale**2
+    found = question.rules.variance(question, protocol)
     return PlanRow(
         question=question.id,
         level=level,
         protocol=protocol.name,
         epsilon=protocol.epsilon,
-        usual=usual,
-        worst=worst,
-        scale=scale,
-        unit=unit,
+        usual=found.usual,
+        worst=found.worst,
+        scale=found.scale,
+        unit=found.unit,
         preselected=level == survey.default_of(question.id).name,
     )
-
-
-def _mean_variance(protocol: Any) -> float:  # a protocol for a number
-    return float(protocol.spread())
 
 
 def _mix_rows(question: SurveyQuestion, rows: list[PlanRow], mix: Mapping[str, float]) -> PlanRow:

@@ -19,7 +19,7 @@ from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.validation import check_count
 from cloister.local.estimates import ByValue
 from cloister.local.reports import Reports, header
-from cloister.local.survey._answer_distribution import draw_answers, uniform
+from cloister.local.survey.kinds.base import uniform
 from cloister.local.survey.levels import OFF
 from cloister.local.survey.model import Survey
 from cloister.local.survey.questions import SurveyQuestion
@@ -116,9 +116,10 @@ def simulate(
     bags: list[_Bag] = []
     truth = {}
     for question in survey.questions:
-        answers = draw_answers(question, count, source)
+        answers = question.rules.draw(question, count, source)
         levels = _levels(survey, question, wanted)
-        truth[question.id] = _truth(question, _pick_answers(answers, np.flatnonzero(levels != OFF)))
+        answering = _pick_answers(answers, np.flatnonzero(levels != OFF))
+        truth[question.id] = question.rules.truth(question, answering) if answering else ByValue()
         for level in sorted(set(levels.tolist()) - {OFF}):
             people = np.flatnonzero(levels == level)
             made = survey.protocol(question.id, level).randomize(
@@ -152,14 +153,3 @@ def _levels(survey: Survey, question: SurveyQuestion, wanted: NDArray[Any]) -> N
 
 def _pick_answers(answers: list[Any], people: NDArray[np.int64]) -> list[Any]:
     return [answers[person] for person in people.tolist()]
-
-
-def _truth(question: SurveyQuestion, answers: list[Any]) -> ByValue:
-    if not answers:
-        return ByValue()
-    if question.is_mean:
-        return ByValue({"mean": float(np.mean(answers))})
-    flat = [pick for picks in answers for pick in picks] if question.most else question.encode_answers(answers)
-    names = {name: place for place, name in enumerate(question.answers)}
-    counts = np.bincount([names[name] for name in flat], minlength=len(names))
-    return ByValue(zip(question.answers, (counts / len(answers)).tolist(), strict=True))

@@ -30,8 +30,8 @@ from cloister.errors import (
     SchemaError,
     SourceNotFoundError,
 )
+from cloister.local.survey._texts import check_text
 from cloister.local.survey.levels import check_name
-from cloister.local.survey.questions import check_text
 
 __all__ = [
     "MOST_BYTES",

@@ -8,7 +8,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from cloister.crypto.blind_signatures import Blinded, BlindPublicKey
-from cloister.hub.use_cases.surveys.submissions import is_turn
+from cloister.errors import ConflictError
+from cloister.hub.hub import Hub
+from cloister.hub.use_cases.surveys.catalogue import find_survey
+from cloister.hub.use_cases.surveys.submissions import is_turn, submit_many
+from cloister.local.survey import simulate
 from tests.hub.conftest import ClientFor
 from tests.hub.use_cases.surveys.conftest import DOCUMENT, Publish, asked_in, slug_of
 
@@ -259,3 +263,17 @@ def test_the_order_is_forgotten_often() -> None:
     turns = [count for count in range(1, 100_000) if is_turn(count, dialect="postgresql")]
     assert all(later <= earlier * 1.125 or later - earlier == 1 for earlier, later in pairwise(turns))
     assert len(turns) < 120
+
+
+def test_made_up_people_are_counted_together_and_none_of_them_twice(
+    asker: TestClient, publish: Publish, hub: Hub
+) -> None:
+    survey = publish()
+    made = simulate(asked_in(survey), respondents=30, day=survey["opened"]).submissions
+    with hub.store.writing() as session:
+        submit_many(session, find_survey(session, survey["id"]), made[:20])
+    assert _count(asker, survey) == 20
+    for wrong in (made[10:], [*made[20:], made[20]]):
+        with pytest.raises(ConflictError, match="the same id came twice"), hub.store.writing() as session:
+            submit_many(session, find_survey(session, survey["id"]), wrong)
+        assert _count(asker, survey) == 20

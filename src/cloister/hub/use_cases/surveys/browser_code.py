@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.resources
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from cloister.errors import NotFoundError
@@ -57,10 +59,8 @@ class CodeFile:
 def code_files() -> tuple[CodeFile, ...]:
     """Return every file that the answer page loads, sorted by name."""
     static = importlib.resources.files("cloister.hub").joinpath("web", "static")
-    client = importlib.resources.files("cloister.local").joinpath("js")
-    found = [CodeFile(f"local/{place.name}", place.read_bytes()) for place in client.iterdir() if _is_code(place.name)]
-    survey = static.joinpath("survey")
-    found += [CodeFile(place.name, place.read_bytes()) for place in survey.iterdir() if _is_code(place.name)]
+    found = list(_read_folder(importlib.resources.files("cloister.local").joinpath("js"), "local/"))
+    found += _read_folder(static.joinpath("survey"), "")
     found.append(CodeFile("style.css", static.joinpath("style.css").read_bytes()))
     return tuple(sorted(found, key=lambda file: file.name))
 
@@ -82,6 +82,15 @@ def find_code(name: str, *, code: str | None = None) -> CodeFile:
         if file.name == name and code in (None, code_hash()):
             return file
     raise NotFoundError("There is no such file.", fix="load the page again.")
+
+
+def _read_folder(folder: Traversable, prefix: str) -> Iterator[CodeFile]:
+    """Yield every file of code in a folder and below."""
+    for place in folder.iterdir():
+        if place.is_dir():
+            yield from _read_folder(place, f"{prefix}{place.name}/")
+        elif _is_code(place.name):
+            yield CodeFile(f"{prefix}{place.name}", place.read_bytes())
 
 
 def _is_code(name: str) -> bool:

@@ -15,25 +15,21 @@ import json
 import threading
 from typing import Any
 
-import numpy as np
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from cloister.errors import NotFoundError
 from cloister.hub.domain.lifecycles import SurveyState
 from cloister.hub.store.database import Store
-from cloister.hub.store.models import HubSurvey, SurveyReport
-from cloister.hub.use_cases.surveys.catalogue import find_survey, open_document
+from cloister.hub.store.models import HubSurvey
+from cloister.hub.use_cases.surveys._stored_submissions import StoredSubmissions
+from cloister.hub.use_cases.surveys.catalogue import checker_of, find_survey, open_document
 from cloister.local.estimates import MeanEstimate
-from cloister.local.reports import Reports
-from cloister.local.survey.levels import OFF
+from cloister.local.survey.intake import SubmissionIntake
 from cloister.local.survey.model import Survey
 from cloister.local.survey.results import (
     TOO_FEW,
     LevelResult,
     QuestionResult,
-    SurveyResult,
-    estimate_survey,
     margins_of,
     mend_estimate,
     values_of,
@@ -88,7 +84,7 @@ def current(store: Store, survey_id: str) -> HubSurvey:
 
 def _evaluate(session: Session, survey: HubSurvey) -> str:
     """Return the estimates of all submissions that there are, as they are kept."""
-    result = _estimate(session, survey)
+    result = SubmissionIntake(checker_of(survey.document), StoredSubmissions(session, survey)).estimate()
     asked = open_document(survey.document)
     answered = {one.question.id: one for one in result.questions}
     before = {one["question"]: one for one in estimates(survey)["questions"]}
@@ -148,38 +144,6 @@ def chart(found: dict[str, Any], question: str) -> Figure:
         if one["question"] == question and one["chart"] is not None:
             return Figure.from_dict(one["chart"])
     raise NotFoundError("There is no chart of this question.", fix="wait for more reports.")
-
-
-def _estimate(session: Session, survey: HubSurvey) -> SurveyResult:
-    asked, count = open_document(survey.document), survey.submissions
-    reports = _bags(session, survey, asked)
-    counts = {}
-    for question in asked.questions:
-        levels = {level: len(bag) for (name, level), bag in reports.items() if name == question.id}
-        counts[question.id] = {OFF: count - sum(levels.values()), **levels}
-    return estimate_survey(asked, reports=reports, counts=counts, days={"": count}, refused={})
-
-
-def _bags(session: Session, survey: HubSurvey, asked: Survey) -> dict[tuple[str, str], Reports]:
-    """Return all reports by question and level; equal ones are counted by the database."""
-    columns = SurveyReport.question, SurveyReport.level, SurveyReport.value
-    # Sorted by what they say: the order in which they came must not reach the estimates.
-    rows = session.execute(
-        select(*columns, func.count()).where(SurveyReport.survey_id == survey.id).group_by(*columns).order_by(*columns)
-    )
-    said: dict[tuple[str, str], list[tuple[Any, int]]] = {}
-    for name, level, value, times in rows:
-        said.setdefault((name, level), []).append((json.loads(value), times))
-    bags = {}
-    for question in asked.questions:
-        for level in asked.levels_of(question.id):
-            if level != OFF:
-                place = (question.id, level)
-                protocol = asked.protocol(*place)
-                values = said.get(place, [])
-                parsed = protocol.output_space.parse([value for value, _ in values])
-                bags[place] = Reports(protocol, np.repeat(parsed, [times for _, times in values]))
-    return bags
 
 
 def _question(asked: Survey, result: QuestionResult | None, name: str, *, least: int) -> dict[str, Any]:

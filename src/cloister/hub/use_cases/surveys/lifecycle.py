@@ -52,8 +52,14 @@ def read_document(document: Mapping[str, Any] | str) -> Survey:
 
     Raises:
         SchemaError: if it is not a survey file.
-        ParameterError: if something in it cannot be asked.
+        ParameterError: if something in it cannot be asked, or not in a browser.
     """
+    survey = _open_document(document)
+    survey.check_browsers()
+    return survey
+
+
+def _open_document(document: Mapping[str, Any] | str) -> Survey:
     if not isinstance(document, str):
         return Survey.from_dict(json.loads(_write_document(document), parse_float=Decimal))
     if len(document) > MOST_CHARACTERS:

@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
-from cloister.core.random import SystemRandomSource
 from cloister.crypto.blind_signatures import BlindPublicKey
 from cloister.errors import ConflictError, CryptoError, ForbiddenError
 from cloister.hub.domain.lifecycles import Admission, SurveyState
 from cloister.hub.store.arrival_order import empty_log, forget_order
 from cloister.hub.store.database import Store
-from cloister.hub.store.models import HubSurvey, SurveyReport, SurveySignature, SurveyUsedId
+from cloister.hub.store.models import HubSurvey, SurveySignature
+from cloister.hub.use_cases.surveys._stored_submissions import StoredSubmissions
 from cloister.hub.use_cases.surveys.catalogue import checker_of
 from cloister.hub.use_cases.surveys.invitations import digest_of, use_token
-from cloister.local.survey.submissions import Submission, parse
-
-_KEY_BYTES = 16
-_KEY_DIGITS = 2 * _KEY_BYTES
+from cloister.local.survey.intake import SubmissionIntake
+from cloister.local.survey.submissions import Submission
 
 
 def submit(
@@ -48,60 +45,25 @@ def submit(
     """
     if survey.state != SurveyState.OPEN:
         raise ConflictError("This survey takes no answers now.", fix="look at its page.")
-    checker = checker_of(survey.document)
-    found = parse(submission)
-    values = checker.check(found)
-    for place, value in values.items():
-        checker.rows(place, [value])
-    used = digest_of(survey.id, f"id {found.id}")
-    # A browser that got no answer sends again: it is counted once, and its invitation is not asked for again.
-    if session.get(SurveyUsedId, (survey.id, used)) is not None:
-        return False
-    _admit(session, survey, token=token, message=message, signature=signature)
-    session.add(SurveyUsedId(survey_id=survey.id, digest=used))
-    _keep(session, survey.id, values.items())
-    _count(session, survey, 1)
-    return True
+    intake = SubmissionIntake(
+        checker_of(survey.document),
+        StoredSubmissions(session, survey),
+        admit=lambda _: _admit(session, survey, token=token, message=message, signature=signature),
+    )
+    return intake.take(submission)
 
 
 def submit_many(session: Session, survey: HubSurvey, submissions: Iterable[Submission]) -> None:
-    """Count the submissions of made-up people, all at once, to a survey for everybody; each must be new."""
-    checker = checker_of(survey.document)
-    used: list[str] = []
-    kept: dict[tuple[str, str], list[Any]] = {}
-    for one in submissions:
-        used.append(digest_of(survey.id, f"id {one.id}"))
-        for place, value in checker.check(one).items():
-            kept.setdefault(place, []).append(value)
-    for place, values in kept.items():
-        checker.rows(place, values)
-    # In the order of the digests, which says nothing about who came when.
-    session.execute(insert(SurveyUsedId), [{"survey_id": survey.id, "digest": digest} for digest in sorted(used)])
-    _keep(session, survey.id, [(place, value) for place, values in kept.items() for value in values])
-    _count(session, survey, len(used))
+    """Count the submissions of made-up people, all at once, to a survey for everybody; each must be new.
 
-
-def _count(session: Session, survey: HubSurvey, new: int) -> None:
-    """Count submissions where the survey is kept, whoever counts at the same time, and look at no other row."""
-    survey.submissions = HubSurvey.submissions + new  # an expression for the database
-    session.flush()
-
-
-def _keep(session: Session, survey_id: str, values: Collection[tuple[tuple[str, str], Any]]) -> None:
-    keys = SystemRandomSource().random_bytes(_KEY_BYTES * len(values)).hex()
-    rows = [
-        {
-            "survey_id": survey_id,
-            "key": keys[place * _KEY_DIGITS : (place + 1) * _KEY_DIGITS],
-            "question": question,
-            "level": level,
-            "value": json.dumps(value, separators=(",", ":")),
-        }
-        for place, ((question, level), value) in enumerate(values)
-    ]
-    if rows:
-        # In the order of random keys, so that the reports of one person do not lie side by side.
-        session.execute(insert(SurveyReport), sorted(rows, key=lambda row: row["key"]))
+    Raises:
+        ConflictError: if one of them cannot be counted.
+    """
+    taken = SubmissionIntake(checker_of(survey.document), StoredSubmissions(session, survey)).take_many(submissions)
+    if taken.refused:
+        raise ConflictError(
+            f"Some submissions cannot be counted: {', '.join(taken.reasons())}.", fix="make them anew for this survey."
+        )
 
 
 def _admit(

@@ -34,29 +34,31 @@ const field = (label, control, help) => {
 
 const input = (part, value = "", attributes = {}) => Object.assign(make("input", { "data-part": part, ...attributes }), { value });
 
+// One entry for each fact that a question may have; a kind names its facts in the list of kinds.
 const FIELDS = {
-  yes_no: () => [],
-  single_choice: (given) => [optionsField(given)],
-  rating: (given) => [optionsField(given, "From the lowest to the highest, one per line.", "1\n2\n3\n4\n5")],
-  multiple_choice: (given) => [
-    optionsField(given),
-    field("How many may be picked", input("most", given.most ?? 2, { type: "number", min: 1 }), "Fewer picks protect better."),
+  options: (given, { optionsHelp }) => {
+    const area = Object.assign(make("textarea", { "data-part": "options" }), { value: (given.options ?? []).join("\n") });
+    return [field("Options", area, optionsHelp)];
+  },
+  most: (given) => [field("How many may be picked", input("most", given.most ?? "", { type: "number", min: 1 }), "Fewer picks protect better.")],
+  bounds: (given) => [
+    field("Smallest answer", input("low", given.bounds?.[0] ?? "", { inputmode: "decimal" })),
+    field("Largest answer", input("high", given.bounds?.[1] ?? "", { inputmode: "decimal" })),
   ],
-  number: (given) => [
-    field("Smallest answer", input("low", given.bounds?.[0] ?? 0, { inputmode: "decimal" })),
-    field("Largest answer", input("high", given.bounds?.[1] ?? 100, { inputmode: "decimal" })),
+  bins: (given) => [
     field("Edges of groups, if shares are wanted instead of the mean", input("bins", (given.bins ?? []).join(", ")), "For example 0, 18, 65, 100. Leave it empty for the mean."),
+  ],
+  whole: (given) => [
     make("label", { class: "choice" }, Object.assign(make("input", { type: "checkbox", "data-part": "whole" }), { checked: given.whole ?? false }), " Whole numbers only"),
   ],
 };
-
-const optionsField = (given, help = "All possible answers, one per line.", usual = "") => {
-  const area = Object.assign(make("textarea", { "data-part": "options" }), { value: (given.options ?? []).join("\n") || usual });
-  return field("Options", area, help);
+const fieldsOf = ({ facts, ...told }, given) => {
+  const asked = new Set(facts.split(" "));
+  return Object.entries(FIELDS).flatMap(([name, fields]) => (asked.has(name) ? fields(given, told) : []));
 };
 
 const add = (kind, given = {}) => {
-  const words = at(`#kind option[value="${kind}"]`).textContent;
+  const { textContent: words, dataset } = at(`#kind option[value="${kind}"]`);
   const remove = Object.assign(make("button", { type: "button", class: "second" }, "Remove"), {
     onclick: () => {
       box.remove();
@@ -69,7 +71,7 @@ const add = (kind, given = {}) => {
     make("legend", {}, words.charAt(0).toUpperCase() + words.slice(1)),
     field("Question", input("text", given.text ?? "", { maxlength: 1000 })),
     field("Further words, if needed", input("help", given.help ?? "", { maxlength: 1000 })),
-    ...FIELDS[kind](given),
+    ...fieldsOf(dataset, { ...JSON.parse(dataset.usual), ...given }),
     remove,
   );
   if (given.id) box.dataset.id = given.id;

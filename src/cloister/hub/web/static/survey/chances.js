@@ -26,6 +26,9 @@ const marks = ({ params }, own) =>
   `Marks are sent instead of your answer: ${own} is marked with probability ${percent(chance(params.keep))}, ` +
   `every other option with probability ${percent(chance(params.flip))}.`;
 
+const number = () =>
+  "A random number is sent in place of yours. It may be far from it; only the mean of many people can be told.";
+
 const SENTENCES = {
   randomized_response: coins,
   direct_encoding: truth,
@@ -42,13 +45,18 @@ const SENTENCES = {
     const shares = limits.map((row, place) => chance(row[place + 1] - row[place]));
     return `Your true answer is sent with probability ${percent(Math.min(...shares))} or more; otherwise one near it, mostly.`;
   },
+  duchi: number,
+  piecewise: number,
+  square_wave: number,
+  hybrid: number,
 };
 
-const NUMBER =
-  "A random number is sent in place of yours. It may be far from it; only the mean of many people can be told.";
-
 /** Return the sentence of a level; its record must have been checked by `openSurvey`. */
-export const plainly = (record) => (SENTENCES[record.name] ?? (() => NUMBER))(record);
+export const plainly = (record) => {
+  // Another protocol's sentence would be untrue: one that is not here must not be asked with.
+  if (!Object.hasOwn(SENTENCES, record.name)) throw new Error("This page cannot say what happens to an answer. Tell the people who run the survey.");
+  return SENTENCES[record.name](record);
+};
 
 /** Return what a report says in words, for the review. */
 export const inWords = (record, y) => {

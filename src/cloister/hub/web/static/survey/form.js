@@ -2,6 +2,7 @@
 
 import { plainly } from "./chances.js";
 import { make } from "./dom.js";
+import { KINDS } from "./local/kinds/index.js";
 
 const OFF = "off";
 
@@ -44,42 +45,11 @@ const levelsOf = (question, records, tell) => {
   );
 };
 
-const optionsOf = (question, tell) => {
-  const type = question.kind === "multiple_choice" ? "checkbox" : "radio";
-  const picks = question.options.map((option, place) => {
-    const label = choice(type, question.id, place, String(option), false, (event) => {
-      const chosen = [...event.target.form.elements[question.id]].filter(({ checked }) => checked);
-      if (type === "checkbox" && chosen.length > question.most) event.target.checked = false;
-      tell();
-    });
-    return label;
-  });
-  const isScale = question.kind === "rating" && question.options.every((one) => String(one).length < 4);
-  return make("div", { class: isScale ? "scale" : "options" }, picks);
-};
-
-const numberOf = (question, tell) => {
-  const [low, high] = question.bounds;
-  const id = `${question.id}-number`;
-  const note = make("p", { class: "quiet small", id: `${id}-note` }, `From ${low} to ${high}. Numbers beyond count as the nearer of the two.`);
-  const field = make("input", {
-    type: "number",
-    inputmode: question.whole ? "numeric" : "decimal",
-    step: question.whole ? 1 : "any",
-    id,
-    name: question.id,
-    "aria-label": question.text,
-    "aria-describedby": `${id}-note`,
-    oninput: tell,
-  });
-  return make("div", { class: "number" }, field, note);
-};
-
 /** Return the fieldset of a question; `tell` is called after every change. */
 export const questionOf = (question, records, number, count, tell) => {
-  const answer = question.kind === "number" ? numberOf(question, tell) : optionsOf(question, tell);
-  const several = question.kind === "multiple_choice" ? `Pick at most ${question.most}.` : "";
-  const help = [question.help, several, question.optional ? "" : "This question must be answered."].filter(Boolean).join(" ");
+  const kind = KINDS.get(question.kind);
+  const answer = kind.control(question, { make, choice, tell });
+  const help = [question.help, kind.hint(question), question.optional ? "" : "This question must be answered."].filter(Boolean).join(" ");
   const legend = make(
     "legend",
     {},
@@ -105,23 +75,11 @@ export const read = (form, questions) => {
   for (const question of questions) {
     const group = form.querySelector(`[data-question="${question.id}"]`);
     const level = levelOf(group, question);
-    const value = level === OFF ? undefined : answerOf(group, question);
+    const value = level === OFF ? undefined : KINDS.get(question.kind).read(group, question);
     levels[question.id] = value === undefined && question.optional ? OFF : level;
     if (value !== undefined) answers[question.id] = value;
   }
   return { answers, levels };
-};
-
-const answerOf = (group, question) => {
-  if (question.kind === "number") {
-    const { value, validity } = group.querySelector("input[type=number]");
-    if (validity.badInput) throw Object.assign(new Error(`“${question.text}”: write a number, in digits.`), { question: question.id });
-    return value === "" ? undefined : value;
-  }
-  const picked = [...group.querySelectorAll(`input[name="${question.id}"]:checked`)];
-  const chosen = picked.map(({ value }) => question.options[Number(value)]);
-  if (question.kind !== "multiple_choice") return chosen[0];
-  return chosen.length === 0 ? undefined : chosen;
 };
 
 /** Return an answer as people write it. */
