@@ -22,7 +22,7 @@ from cloister.hub.use_cases import _spending_limits as spending_limits, audit_lo
 from cloister.hub.use_cases.authorization import Access
 from cloister.hub.use_cases.jobs import keep
 from cloister.hub.use_cases.jobs.decide import consider
-from cloister.hub.use_cases.jobs.plan import PricedRun, make_plan, target_id
+from cloister.hub.use_cases.jobs.plan import RunPlan, make_plan, target_id
 
 __all__ = ["submit"]
 
@@ -102,8 +102,9 @@ def _submit(hub: Hub, subject: AccessSubject, asked: dict[str, Any], key: str | 
     return job
 
 
-def _again(session: Session, planned: PricedRun, asked: dict[str, Any]) -> PricedRun:
-    """Return a plan with the policy decided again; planning takes its time, and holds up nobody else."""
+def _again(session: Session, planned: RunPlan, asked: dict[str, Any]) -> RunPlan:
+    """Return a plan with its case as it is in the transaction that pays."""
+    # Decided again, because planning takes its time: in one transaction with it, planning would hold up everybody.
     case = consider(session, subject=planned.case.subject, **asked)
     # The plan is about the view that it was made on; another view would need another plan and another price.
     if case.view != planned.case.view:
@@ -125,7 +126,7 @@ def _same(session: Session, subject: AccessSubject, asked: dict[str, Any], key: 
     return found
 
 
-def _job(priced: PricedRun, asked: dict[str, Any], key: str | None) -> Job:
+def _job(priced: RunPlan, asked: dict[str, Any], key: str | None) -> Job:
     case, plan = priced.case, priced.plan
     return Job(
         id=new_id("job"),
@@ -158,7 +159,7 @@ def _job(priced: PricedRun, asked: dict[str, Any], key: str | None) -> Job:
     )
 
 
-def _find_stored(hub: Hub, session: Session, priced: PricedRun) -> ResultRecord | None:
+def _find_stored(hub: Hub, session: Session, priced: RunPlan) -> ResultRecord | None:
     """Return the result of an equal question that was paid for at least as well."""
     question = priced.plan.key
     # An owner decides about every release by itself, so that none is given again without being asked.
@@ -171,7 +172,7 @@ def _find_stored(hub: Hub, session: Session, priced: PricedRun) -> ResultRecord 
     return session.scalars(select(ResultRecord).where(ResultRecord.job_id == str(answer.answer["job"]))).first()
 
 
-def _pay(hub: Hub, session: Session, priced: PricedRun) -> Receipt | None:
+def _pay(hub: Hub, session: Session, priced: RunPlan) -> Receipt | None:
     case, plan = priced.case, priced.plan
     if priced.cost is None:
         return None
