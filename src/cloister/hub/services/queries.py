@@ -15,9 +15,8 @@ from sqlglot import exp
 
 from cloister.hub.domain.operations import PolicyOperation
 from cloister.hub.domain.views import check_query
-from cloister.hub.services.protected_tables import csv_file
+from cloister.hub.services.protected_tables import csv_file, private_table
 from cloister.hub.services.registry import ServiceOutcome, ServiceParameters, ServicePlan, ServiceWork, service_registry
-from cloister.queries import PrivateTable
 from cloister.queries.answers import Frame
 from cloister.queries.payment import Price
 
@@ -140,7 +139,7 @@ class _Asking:
     def plan(self, work: ServiceWork, parameters: Any) -> ServicePlan:  # SqlQuestion or BuiltQuestion
         """Ask an empty table, for nothing, and return what the answer would cost and promise."""
         sql, price = self._sql(parameters), parameters.price()
-        private = _private(work)
+        private = private_table(work)
         # Parsed here, once: what follows is given the query as it was parsed, or finds it under its text.
         select = private.compile_query(sql).select
         frame = private.sql(sql, **price)
@@ -160,7 +159,7 @@ class _Asking:
     def run(self, work: ServiceWork, parameters: Any) -> ServiceOutcome:  # SqlQuestion or BuiltQuestion
         """Ask the rows, from the reserved budget."""
         work.progress(0.1, "reading the rows")
-        frame = _private(work).sql(self._sql(parameters), **parameters.price())
+        frame = private_table(work).sql(self._sql(parameters), **parameters.price())
         work.progress(0.9, "writing the answer")
         return ServiceOutcome(
             document=frame.to_dict(),
@@ -211,18 +210,6 @@ def _same(noise: str, select: exp.Select) -> str:
     order, limits and what is computed after the noise tell questions apart; spaces and comments do not.
     """
     return f"{noise} || shown as {select.sql(comments=False)}"
-
-
-def _private(work: ServiceWork) -> PrivateTable:
-    return PrivateTable(
-        work.table,
-        dataset=work.account,
-        ledger=work.ledger,
-        unit=work.facts["unit"],
-        adjacency=work.facts["adjacency"],
-        max_rows_per_unit=work.facts.get("max_rows_per_unit"),
-        version=work.version,
-    )
 
 
 def _figure(frame: Frame) -> str:
