@@ -87,6 +87,7 @@ def consider(
     parameters: Mapping[str, Any],
     purpose: str,
     version_id: str | None = None,
+    target: ActionTarget | None = None,
 ) -> RunCase:
     """Return the case of a run, or raise why there is none. It depends on the policy and the request, not on rows.
 
@@ -100,9 +101,11 @@ def consider(
         parameters: as they were sent.
         purpose: what the run is for.
         version_id: the version that was planned on; by default the newest.
+        target: the dataset and its policy as the gateway has just read them, enough for a plan; by default they are
+            read now.
     """
     chosen = _find_service(service)
-    target = load_target(session, "dataset", dataset_id)
+    target = target or load_target(session, "dataset", dataset_id)
     if target is None:
         raise NotFoundError("There is no such dataset, or you may not see it.", fix="check the address.")
     given = material = None

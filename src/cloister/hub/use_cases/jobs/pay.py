@@ -57,7 +57,7 @@ def submit(
     if idempotency_key is not None and not 0 < len(idempotency_key) <= _LONGEST_KEY:
         raise ParameterError("The idempotency key is too long.", fix=f"use at most {_LONGEST_KEY} characters.")
     try:
-        job = _submit(hub, access.person, asked, idempotency_key)
+        job = _submit(hub, access, asked, idempotency_key)
     # Two equal requests may race: whoever loses finds what the winner has added under the same key.
     except ConflictError:
         with hub.store.reading() as session:
@@ -71,13 +71,14 @@ def submit(
     return job
 
 
-def _submit(hub: Hub, subject: AccessSubject, asked: dict[str, Any], key: str | None) -> Job:
+def _submit(hub: Hub, access: Access, asked: dict[str, Any], key: str | None) -> Job:
+    subject = access.person
     with hub.store.reading() as session:
         found = _same(session, subject, asked, key)
         if found is not None:
             session.expunge(found)
             return found
-        planned = make_plan(hub, session, consider(session, subject=subject, **asked))
+        planned = make_plan(hub, session, consider(session, subject=subject, target=access.target, **asked))
     with hub.store.writing() as session:
         priced = _again(session, planned, asked)
         job = _job(priced, asked, key)

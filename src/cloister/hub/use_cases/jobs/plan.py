@@ -118,6 +118,7 @@ def preview(hub: Hub, access: Access, service: str, parameters: Mapping[str, Any
             service=service,
             parameters=parameters,
             purpose=purpose,
+            target=access.target,
         )
         priced = make_plan(hub, session, case)
     return RunPreview(
