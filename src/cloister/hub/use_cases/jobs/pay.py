@@ -80,10 +80,10 @@ def _submit(hub: Hub, access: Access, asked: dict[str, Any], key: str | None) ->
             return found
         planned = make_plan(hub, session, consider(session, subject=subject, target=access.target, **asked))
     with hub.store.writing() as session:
-        priced = _again(session, planned, asked)
-        job = _job(priced, asked, key)
-        stored = _find_stored(hub, session, priced)
-        receipt = None if stored is not None else _pay(hub, session, priced)
+        planned = _again(session, planned, asked)
+        job = _job(planned, asked, key)
+        stored = _find_stored(hub, session, planned)
+        receipt = None if stored is not None else _pay(hub, session, planned)
         # Receipt and work are written together: nobody pays for what was not queued, and nothing is queued unpaid.
         job.receipt = None if receipt is None else receipt.to_dict()
         session.add(job)
@@ -127,8 +127,8 @@ def _same(session: Session, subject: AccessSubject, asked: dict[str, Any], key: 
     return found
 
 
-def _job(priced: RunPlan, asked: dict[str, Any], key: str | None) -> Job:
-    case, plan = priced.case, priced.plan
+def _job(planned: RunPlan, asked: dict[str, Any], key: str | None) -> Job:
+    case, plan = planned.case, planned.plan
     return Job(
         id=new_id("job"),
         service=case.service.name,
@@ -143,7 +143,7 @@ def _job(priced: RunPlan, asked: dict[str, Any], key: str | None) -> Job:
         plan={
             "asked": asked,
             "guarantee": None if plan.guarantee is None else plan.guarantee.to_dict(),
-            "cost": None if priced.cost is None else priced.cost.to_dict(),
+            "cost": None if planned.cost is None else planned.cost.to_dict(),
             "key": None if plan.key is None else case.key(plan.key),
             "view": case.view,
             "used": case.used,
@@ -160,27 +160,27 @@ def _job(priced: RunPlan, asked: dict[str, Any], key: str | None) -> Job:
     )
 
 
-def _find_stored(hub: Hub, session: Session, priced: RunPlan) -> ResultRecord | None:
+def _find_stored(hub: Hub, session: Session, planned: RunPlan) -> ResultRecord | None:
     """Return the result of an equal question that was paid for at least as well."""
-    question = priced.plan.key
+    question = planned.plan.key
     # An owner decides about every release by itself, so that none is given again without being asked.
-    if question is None or priced.cost is None or priced.account is None or priced.case.service.needs_approval:
+    if question is None or planned.cost is None or planned.account is None or planned.case.service.needs_approval:
         return None
     ledger = hub.store.ledger(session)
-    answer = ledger.find_answer(priced.account.dataset, key=priced.case.key(question), cost=priced.cost)
+    answer = ledger.find_answer(planned.account.dataset, key=planned.case.key(question), cost=planned.cost)
     if answer is None:
         return None
     return session.scalars(select(ResultRecord).where(ResultRecord.job_id == str(answer.answer["job"]))).first()
 
 
-def _pay(hub: Hub, session: Session, priced: RunPlan) -> Receipt | None:
-    case, plan = priced.case, priced.plan
-    if priced.cost is None:
+def _pay(hub: Hub, session: Session, planned: RunPlan) -> Receipt | None:
+    case, plan = planned.case, planned.plan
+    if planned.cost is None:
         return None
-    if priced.account is None:
+    if planned.account is None:
         raise UnknownAccountError("The owner has set no budget for this dataset.", fix="ask the owner to set one.")
     receipt = hub.store.ledger(session).spend(
-        priced.account.dataset,
+        planned.account.dataset,
         cost=plan.cost,
         guarantee=None if plan.cost is not None else plan.guarantee,
         event=plan.event,
@@ -189,5 +189,5 @@ def _pay(hub: Hub, session: Session, priced: RunPlan) -> Receipt | None:
         key=None if plan.key is None else case.key(plan.key),
     )
     # After the ledger, whose lock on the account keeps two spends from being counted at the same time.
-    spending_limits.charge(session, priced.account, case, receipt.cost)
+    spending_limits.charge(session, planned.account, case, receipt.cost)
     return receipt

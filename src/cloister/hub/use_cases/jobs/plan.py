@@ -120,16 +120,16 @@ def preview(hub: Hub, access: Access, service: str, parameters: Mapping[str, Any
             purpose=purpose,
             target=access.target,
         )
-        priced = make_plan(hub, session, case)
+        planned = make_plan(hub, session, case)
     return RunPreview(
         service=case.service.name,
         version=case.service.version,
         needs_approval=case.service.needs_approval,
-        guarantee=priced.plan.guarantee,
-        cost=priced.cost,
-        left=priced.left,
-        preview=priced.plan.preview,
-        warnings=priced.plan.warnings,
+        guarantee=planned.plan.guarantee,
+        cost=planned.cost,
+        left=planned.left,
+        preview=planned.plan.preview,
+        warnings=planned.plan.warnings,
     )
 
 
