@@ -10,10 +10,14 @@ from hypothesis import settings
 from cloister.accounting.payment import failure_count
 from cloister.core.registry import Registry
 from tests.support import engine_tables, longest_first, postgres, tools
+from tests.support.members import gather
 
 settings.register_profile("cloister", deadline=None, print_blob=True)
 settings.load_profile("cloister")
 
+
+OPENERS: dict[str, engine_tables.Opener] = gather("data", "OPENERS")
+"""Engines that need nothing but a function that puts a table into them, each named by its own test module."""
 
 UNTRACED = frozenset({"queries", "data", "anonymize", "local", "attacks", "testing", "learn", "hub", "synth"})
 """Folders whose slow tests are not traced for coverage, which would cost minutes; their quick tests are enough."""
@@ -120,6 +124,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "duckdb",
         pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow]),
         pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow]),
+        *OPENERS,
     ],
 )
 def any_engine(request: pytest.FixtureRequest) -> engine_tables.NamedOpener:
@@ -130,4 +135,6 @@ def any_engine(request: pytest.FixtureRequest) -> engine_tables.NamedOpener:
         )
     if request.param == "spark":
         return engine_tables.NamedOpener("spark", engine_tables.spark_opener(request.getfixturevalue("spark")))
+    if request.param in OPENERS:
+        return engine_tables.NamedOpener(request.param, OPENERS[request.param])
     return engine_tables.NamedOpener("duckdb", engine_tables.open_in_duckdb)

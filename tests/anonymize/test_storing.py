@@ -38,7 +38,7 @@ def released(table: Table) -> Release:
 def test_a_release_is_stored_where_its_original_is(any_engine: NamedOpener, request: pytest.FixtureRequest) -> None:
     release = released(any_engine.open(ROWS, schema=SCHEMA))
     name = f"stored_release_{any_engine.name}"
-    if any_engine.name == "duckdb":
+    if any_engine.name not in ("postgres", "spark"):  # no database keeps what is in files and in memory
         with pytest.raises(DataError, match="write them to a file"):
             release.store(name)
         return

@@ -8,6 +8,7 @@ import pytest
 
 from cloister import mechanisms as m
 from cloister.testing import MechanismLaws
+from tests.support.members import gather
 
 pytestmark = pytest.mark.statistical
 
@@ -83,6 +84,7 @@ LAWS = {
         shift=None,
         secret=None,
     ),
+    **gather("mechanisms", "LAWS"),
 }
 
 

@@ -65,7 +65,7 @@ def _routes() -> tuple[BaseRoute, ...]:
     whole = APIRouter()
     for router in (_roots(), *web_routers()):
         whole.include_router(router, include_in_schema=False)
-    for router in api_routers():
+    for router in (*api_routers(), shell.twin_router()):
         whole.include_router(router, prefix="/api/v1")
     return tuple(whole.routes)
 

@@ -400,8 +400,8 @@ class BudgetedTable:
         """Return the text under which an answer is found again: the same tables and the same question."""
         return f"{self._version} || {self._catalog.canonical()} || {contribution.canonical()} || {kind} || {canonical}"
 
-    def _compiled(self, query: str) -> Compiled:
-        """Return what a query asks; a query that was asked before is not read again."""
+    def compile_query(self, query: str) -> Compiled:
+        """Return what a query in SQL asks, at no cost; a query that was asked before is not parsed again."""
         known = self._queries.get(str(query))
         if known is None:
             known = compile_sql(query, self._catalog)

@@ -269,7 +269,7 @@ class PrivateTable(NumberAnswers):
             UnsafeQueryError: if it cannot be answered privately, with the nearest query that can.
         """
         terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
-        compiled = self._compiled(query)
+        compiled = self.compile_query(query)
         return self._ask(compiled.question, query, terms, present=compiled.presentation.present)
 
     # Choices ---------------------------------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ class PrivateTable(NumberAnswers):
             confidence: how sure the margin is.
             noise: as for `count`.
         """
-        compiled = self._compiled(query)
+        compiled = self.compile_query(query)
         return preview(
             compiled.question,
             self._limited(compiled.question),

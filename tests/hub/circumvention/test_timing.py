@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from cloister.hub import queue, workers
-from cloister.hub.services import queries
+from cloister.hub.services import protected_tables
 from cloister.hub.services.registry import ServiceOutcome, service_registry
 from cloister.hub.store.models import Job
 from cloister.hub.use_cases import audit_log
@@ -144,7 +144,7 @@ def stages(
 
     with monkeypatch.context() as patched:
         patched.setattr(clock, "look", look)
-        patched.setattr(queries, "PrivateTable", Slow)
+        patched.setattr(protected_tables, "PrivateTable", Slow)
         patched.setattr(workers, "time", clock)
         hub = replace(world.hub, settings=replace(world.hub.settings, answer_seconds=0.25))
         assert Worker(hub, name="tests").work_once()

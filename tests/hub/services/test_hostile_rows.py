@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +30,7 @@ from cloister.hub.use_cases.algorithms.versions import AlgorithmSources
 from cloister.queries.inference_control import Controls
 from cloister.testing.hostile import HostileColumn, check_alike, hostile_pairs
 from tests.support.foreign import unhurried_k_means
+from tests.support.members import gather
 
 COLUMNS = (
     HostileColumn("age", "real", low=0.0, high=110.0),
@@ -58,7 +61,9 @@ DRIVEN: dict[str, dict[str, Any]] = {
         "blocks": 2,
         "epsilon": "0.01",
     },
+    **gather("hub/services", "TRIALS"),
 }
+"""Every private service with parameters for these rows; the test module of a service may name its own in TRIALS."""
 FOR_OWNERS = {"attack.release", "risk.assess"}
 BY_DESIGN = {
     "query.controlled": "exact answers and refusals depend on the rows, and both are results",
@@ -83,20 +88,28 @@ def in_two_blocks() -> AlgorithmSources:
 
 def run_service(name: str, given: dict[str, Any], rows: pa.Table, **facts: Any) -> ServiceOutcome:
     service = service_registry.get(name)
-    with show_failures(), open_ledger("memory:") as ledger:
-        ledger.open_account("people", budget=Budget(epsilon=10), unit="row", adjacency="add_remove")
-        return service.run(
-            ServiceWork(
-                table=open_table(rows, schema=SCHEMA),
-                rights=ColumnRights((("age", ALL_USES), ("sick", ALL_USES))),
-                account="people",
-                facts={"unit": "row", "adjacency": "add_remove", "mode": "dp"} | facts,
-                version="1",
-                ledger=ledger,
-                material=in_two_blocks() if name == "algo.run" else None,
-            ),
-            service.parameters(**given),
+    with show_failures(), work_on(name, rows, Budget(epsilon=10), **facts) as work:
+        return service.run(work, service.parameters(**given))
+
+
+@contextmanager
+def work_on(name: str, rows: pa.Table, budget: Budget, **facts: Any) -> Iterator[ServiceWork]:
+    """Give what a service is run with: these rows, and a ledger that holds so much."""
+    with open_ledger("memory:") as ledger:
+        ledger.open_account("people", budget=budget, unit="row", adjacency="add_remove")
+        yield ServiceWork(
+            table=open_table(rows, schema=SCHEMA),
+            rights=ColumnRights((("age", ALL_USES), ("sick", ALL_USES))),
+            account="people",
+            facts={"unit": "row", "adjacency": "add_remove", "mode": "dp"} | facts,
+            version="1",
+            ledger=ledger,
+            material=in_two_blocks() if name == "algo.run" else None,
         )
+
+
+def given_to(name: str) -> dict[str, Any]:
+    return DRIVEN[name] | ({"model": trained()} if name in ("learn.evaluate", "learn.predict") else {})
 
 
 def test_every_service_is_driven_or_said_why_not() -> None:
@@ -111,7 +124,7 @@ def test_every_service_is_driven_or_said_why_not() -> None:
 @pytest.mark.parametrize("name", DRIVEN)
 def test_no_row_decides_how_a_service_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox_running, "Slots", lambda seconds: Slots(0.01))
-    given = DRIVEN[name] | ({"model": trained()} if name in ("learn.evaluate", "learn.predict") else {})
+    given = given_to(name)
 
     def run(rows: pa.Table) -> str:
         outcome = run_service(name, given, rows)
@@ -120,6 +133,22 @@ def test_no_row_decides_how_a_service_ends(name: str, monkeypatch: pytest.Monkey
     report = check_alike(run, hostile_pairs(COLUMNS, most=FEW))
     assert report.pairs == FEW
     assert not report.refused, report.behavior
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRIVEN)
+def test_a_run_costs_and_promises_what_was_planned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox_running, "Slots", lambda seconds: Slots(0.01))
+    service, rows = service_registry.get(name), pa.table({"age": [20.0, 80.0], "sick": ["no", "yes"]})
+    parameters = service.parameters(**given_to(name))
+    with work_on(name, rows.slice(0, 0), Budget(epsilon=2**40, delta="0.5")) as work:
+        planned = service.plan(work, parameters)
+    assert planned.guarantee is not None
+    price = Budget(epsilon=1).cost_of(planned.guarantee)
+    with show_failures(), work_on(name, rows, price) as work:
+        outcome = service.run(work, parameters)
+        assert work.ledger.remaining("people") == price.spent_nothing()
+    assert outcome.guarantee == planned.guarantee.to_dict()
 
 
 def test_no_row_makes_a_controlled_question_fail() -> None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
@@ -26,11 +26,11 @@ from cloister.data.engines.base import (
     storage_of,
     unusable,
 )
+from cloister.data.engines.openers import SourceOptions, opens_urls
 from cloister.data.values import StorageType
 from cloister.errors import (
     DataError,
     MissingExtraError,
-    ParameterError,
     SourceNotFoundError,
     SourceUnreachableError,
     did_you_mean,
@@ -39,7 +39,7 @@ from cloister.errors import (
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["PostgresEngine", "split_table"]
+__all__ = ["PostgresEngine", "open_postgres"]
 
 _TYPES = {
     16: StorageType.BOOLEAN,
@@ -70,20 +70,6 @@ SELECT oid, pg_catalog.format_type(oid, NULL) FROM pg_catalog.pg_type
 WHERE oid = ANY(%s) AND (typtype IN ('c', 'r', 'm') OR typcategory IN ('A', 'G', 'V')
 OR oid IN ('bytea'::regtype, 'interval'::regtype, 'timetz'::regtype))
 """
-
-
-def split_table(url: str) -> tuple[str, str | None]:
-    """Return a database URL without its ``table`` parameter, and that parameter."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise ParameterError(
-            "The address of the database is not a URL.", fix="write postgresql://user@host/database?table=name."
-        ) from None
-    query = parse_qsl(parts.query, keep_blank_values=True)
-    table = next((text for key, text in query if key == "table"), None)
-    rest = urlencode([(key, text) for key, text in query if key != "table"])
-    return urlunsplit(parts._replace(query=rest)), table
 
 
 class PostgresEngine:
@@ -367,3 +353,9 @@ def _parse(text: bytes, schema: pa.Schema) -> pa.Table:
             false_values=["f"],
         ),
     )
+
+
+@opens_urls("postgresql", "postgres", example="postgresql://...")
+def open_postgres(url: str, table: str, options: SourceOptions) -> Engine:
+    """Return an engine over a table or view of a server."""
+    return PostgresEngine(url, table, missing=options.missing)

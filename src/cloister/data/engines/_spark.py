@@ -25,10 +25,11 @@ from cloister.data.engines.base import (
     rows_of,
     unusable,
 )
+from cloister.data.engines.openers import SourceOptions, not_a_table, opens_objects
 from cloister.data.values import StorageType
 from cloister.errors import DataError, MissingExtraError
 
-__all__ = ["SparkEngine"]
+__all__ = ["SparkEngine", "open_spark"]
 
 _NUMBERS = itertools.count()
 _TYPES = {
@@ -188,3 +189,11 @@ def _storage_type(native: str) -> StorageType:
         precision, scale = (int(part) for part in native[native.index("(") + 1 : -1].split(","))
         return decimal_storage(precision, scale)
     return _TYPES.get(native, StorageType.TEXT)
+
+
+@opens_objects("pyspark")
+def open_spark(frame: Any, options: SourceOptions) -> Engine:
+    """Return an engine over a data frame, in its own session."""
+    if not hasattr(frame, "sparkSession"):
+        raise not_a_table(frame)
+    return SparkEngine(frame, missing=options.missing)

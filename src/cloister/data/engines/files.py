@@ -40,22 +40,18 @@ from cloister.data.engines.csv_input import (
     read_header,
 )
 from cloister.data.engines.duckdb import DuckDBEngine, connect, engine_over_connection
+from cloister.data.engines.openers import SourceOptions, opens_files
 from cloister.data.values import StorageType
 from cloister.errors import DataError, ParameterError
 
 __all__ = [
-    "CSV_ENDINGS",
     "ENCODINGS",
-    "PARQUET_ENDINGS",
-    "engine_over_csv",
     "engine_over_input",
-    "engine_over_parquet",
     "in_stated_type",
+    "open_csv",
+    "open_parquet",
     "view_parquet",
 ]
-
-CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-PARQUET_ENDINGS = (".parquet", ".pq")
 
 _IN_MEMORY = 2**30
 _GZIP_RATIO = 8
@@ -84,12 +80,26 @@ _FIRST_ROWS = 10_000
 _COPIED = 2**20
 
 
-def engine_over_parquet(paths: Sequence[Path], *, missing: tuple[str, ...] = ()) -> DuckDBEngine:
+@opens_files(".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+def open_csv(paths: Sequence[Path], options: SourceOptions) -> DuckDBEngine:
+    """Return an engine over CSV files of one layout."""
+    return _engine_over_text(
+        paths,
+        connect(),
+        kind="TABLE" if _fits(paths) else "VIEW",
+        missing=options.missing,
+        encoding=options.encoding,
+        storage=options.storage,
+    )
+
+
+@opens_files(".parquet", ".pq")
+def open_parquet(paths: Sequence[Path], options: SourceOptions) -> DuckDBEngine:
     """Return an engine over Parquet files of one layout, left on disk."""
     connection = connect()
     try:
         view_parquet(connection, _DATA, list(map(_not_a_pattern, paths)))
-        return engine_over_connection(connection, exp.to_table(_DATA), missing=missing)
+        return engine_over_connection(connection, exp.to_table(_DATA), missing=options.missing)
     except duckdb.Error:
         raise DataError(
             f"{listing(paths)} is damaged or not a Parquet file.",
@@ -101,18 +111,6 @@ def view_parquet(connection: duckdb.DuckDBPyConnection, name: str, locations: Se
     """Create a view of Parquet files."""
     reader = exp.func("read_parquet", _texts(locations), *_options(_PARQUET))
     _create(connection, name, exp.select("*").from_(reader), kind="VIEW")
-
-
-def engine_over_csv(
-    paths: Sequence[Path],
-    *,
-    missing: tuple[str, ...] = (),
-    encoding: str | None = None,
-    storage: Mapping[str, StorageType] | None = None,
-) -> DuckDBEngine:
-    """Return an engine over CSV files of one layout; ``storage`` states the types of columns by name."""
-    kind = "TABLE" if _fits(paths) else "VIEW"
-    return _engine_over_text(paths, connect(), kind=kind, missing=missing, encoding=encoding, storage=storage)
 
 
 def engine_over_input(

@@ -10,7 +10,7 @@ from cloister.errors import ParameterError
 from cloister.hub.domain import actions
 from cloister.hub.domain.audit_chain import AuditHead
 from cloister.hub.gateway import CurrentHub, GuardedRouter
-from cloister.hub.use_cases import activity_profiles, audit_log
+from cloister.hub.use_cases import audit_log
 from cloister.hub.use_cases.audit_log import AuditFilter
 
 router = GuardedRouter(tags=["audit"])
@@ -57,20 +57,6 @@ def read_own_audit(
 ) -> dict[str, Any]:
     """Read what happened around one's own dataset, the newest entry first."""
     return _page(hub, AuditFilter(dataset_id=dataset_id), limit, after)
-
-
-@router.guarded("GET", "/audit/profiles", actions.READ_AUDIT)
-def read_profiles(hub: CurrentHub) -> dict[str, Any]:
-    """List the days of the last week by how far they are from what is usual for each person."""
-    with hub.store.reading() as session:
-        return activity_profiles.profiles(session)
-
-
-@router.guarded("GET", "/datasets/{dataset_id}/profiles", actions.READ_OWN_AUDIT)
-def read_own_profiles(hub: CurrentHub, dataset_id: str) -> dict[str, Any]:
-    """The same for what people did with one's own dataset."""
-    with hub.store.reading() as session:
-        return activity_profiles.profiles(session, dataset_id=dataset_id)
 
 
 def _page(hub: CurrentHub, wanted: AuditFilter, limit: int, after: int | None) -> dict[str, Any]:

@@ -63,11 +63,13 @@ _CONDITIONS = (
 _COUNTS = {"Count", "CountIf", "COUNT_IF"}
 
 
-def query_uses(sql: str, tables: Mapping[str, Iterable[str]], *, public: Collection[str] = ()) -> frozenset[ColumnUse]:
+def query_uses(
+    sql: str | exp.Select, tables: Mapping[str, Iterable[str]], *, public: Collection[str] = ()
+) -> frozenset[ColumnUse]:
     """Return every use of the columns of private tables in a query.
 
     Args:
-        sql: one SELECT.
+        sql: one SELECT, as text or parsed.
         tables: the columns of each private table.
         public: the names of public tables, whose columns anybody may use.
 
@@ -77,7 +79,7 @@ def query_uses(sql: str, tables: Mapping[str, Iterable[str]], *, public: Collect
     """
     private = {name: {column: frozenset({(name, column)}) for column in columns} for name, columns in tables.items()}
     reading = _UseCollector(private, frozenset(public), set())
-    reading.select(parse_select(sql), {}, is_whole=True)
+    reading.select(parse_select(sql) if isinstance(sql, str) else sql, {}, is_whole=True)
     return frozenset(reading.uses)
 
 

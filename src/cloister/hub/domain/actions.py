@@ -1,6 +1,7 @@
 """Every action that a route can take: who may try it, and what they must be to the thing that it is about.
 
-A route without an action cannot be made, and an action that is not in this table does not exist.
+A route without an action cannot be made, and an action that is not in this table does not exist. Actions of several
+modules are named here; a page that is made with its twin in one module may define its own there.
 """
 
 from __future__ import annotations

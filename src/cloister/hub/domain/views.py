@@ -88,13 +88,13 @@ def restrict_schema(schema: Schema, rights: ColumnRights) -> Schema:
     return schema.without(*hidden) if hidden else schema
 
 
-def check_query(sql: str, rights: Mapping[str, ColumnRights], *, public: Collection[str] = ()) -> None:
+def check_query(sql: str | exp.Select, rights: Mapping[str, ColumnRights], *, public: Collection[str] = ()) -> None:
     """Return nothing if every column of a query is used as the policies of its tables allow, else raise.
 
     Run it after the query was compiled on an empty table with the restricted schema, which refuses all else.
 
     Args:
-        sql: the query.
+        sql: the query, as text or parsed.
         rights: what is granted of each private table, by the name that the query uses.
         public: the names of public tables.
 

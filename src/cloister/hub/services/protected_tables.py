@@ -20,6 +20,7 @@ from cloister.data.table import Table
 from cloister.errors import ForbiddenError, UnknownColumnError
 from cloister.hub.domain.policy import ALL_USES
 from cloister.hub.services.registry import ResultFile, ServiceWork
+from cloister.queries import PrivateTable
 from cloister.report import Report
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "gate_of",
     "parquet_file",
     "person_table",
+    "private_table",
     "run_gate",
     "with_unit",
 ]
@@ -40,6 +42,19 @@ def with_unit(work: ServiceWork) -> Table:
     if table.schema is None or unit not in table.columns or unit in table.schema:
         return table
     return table.with_schema(table.schema.with_column(Column(name=unit, role=Role.IDENTIFIER, subject=True)))
+
+
+def private_table(work: ServiceWork) -> PrivateTable:
+    """Return the rows as they can be asked, charged to the ledger of the run, for whom the owner protects."""
+    return PrivateTable(
+        work.table,
+        dataset=work.account,
+        ledger=work.ledger,
+        unit=work.facts["unit"],
+        adjacency=work.facts["adjacency"],
+        max_rows_per_unit=work.facts.get("max_rows_per_unit"),
+        version=work.version,
+    )
 
 
 def person_table(work: ServiceWork) -> Table:

@@ -1,7 +1,7 @@
 """Private questions: in SQL, or put together from parts by people who do not write it.
 
-A question is planned by asking it of an empty table with the same schema, from a budget that is thrown away: its price,
-its guarantee and every refusal are then those of the real question, and cannot depend on anybody's rows.
+A question is planned by asking it of an empty table with the same schema, from the budget that a plan is given: its
+price, its guarantee and every refusal are then those of the real question, and cannot depend on anybody's rows.
 
 Questions put together from parts become SQL; names and values are written by sqlglot, never pasted.
 """
@@ -13,17 +13,12 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 from sqlglot import exp
 
-from cloister.accounting.budget import Budget
-from cloister.accounting.ledger import Ledger, open_ledger
-from cloister.core.exact import number
 from cloister.hub.domain.operations import PolicyOperation
 from cloister.hub.domain.views import check_query
-from cloister.hub.services.protected_tables import csv_file
+from cloister.hub.services.protected_tables import csv_file, private_table
 from cloister.hub.services.registry import ServiceOutcome, ServiceParameters, ServicePlan, ServiceWork, service_registry
-from cloister.queries import PrivateTable
 from cloister.queries.answers import Frame
 from cloister.queries.payment import Price
-from cloister.queries.sql.grammar import parse_select
 
 _FUNCTIONS = {
     "sum": exp.Sum,
@@ -92,13 +87,12 @@ def _write_condition(condition: Condition) -> Any:  # an expression of sqlglot
     return _COMPARISONS[condition.comparison](this=exp.column(condition.column, quoted=True), expression=value)
 
 
-_ENOUGH = number(2**40)
 _MOST_MARKS = 60
 _PREVIEWED = frozenset({"schema", "price", "groups", "confidence", "forecasts"})
 """What a preview says about the question itself; what is left is known from the dataset's own account."""
 
 
-class PricedQuestion(ServiceParameters):
+class PrivateQuestion(ServiceParameters):
     """What every private question takes: its price, in epsilon or in rho."""
 
     epsilon: str | float | None = Field(default=None, title="Price (epsilon)", description="Smaller is more private.")
@@ -116,7 +110,7 @@ class PricedQuestion(ServiceParameters):
         return {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta}
 
 
-class SqlQuestion(PricedQuestion):
+class SqlQuestion(PrivateQuestion):
     """A question in SQL."""
 
     sql: str = Field(
@@ -127,7 +121,7 @@ class SqlQuestion(PricedQuestion):
     )
 
 
-class BuiltQuestion(PricedQuestion):
+class BuiltQuestion(PrivateQuestion):
     """A question put together from parts."""
 
     question: Built
@@ -145,22 +139,19 @@ class _Asking:
     def plan(self, work: ServiceWork, parameters: Any) -> ServicePlan:  # SqlQuestion or BuiltQuestion
         """Ask an empty table, for nothing, and return what the answer would cost and promise."""
         sql, price = self._sql(parameters), parameters.price()
-        account = work.ledger.account(work.account)
-        plenty = Budget(**{account.budget.measure: _ENOUGH}, delta=number("0.5"))
-        with open_ledger("memory:") as scratch:
-            scratch.open_account(work.account, budget=plenty, unit=account.unit, adjacency=account.adjacency)
-            private = _private(work, scratch)
-            frame = private.sql(sql, **price)
-            expected = _private(work, work.ledger).preview(sql, **price)
-            # The first entry opens the account; the second is the question, with the name under which noise is found
-            # again.
-            key = scratch.entries(work.account)[1].details["key"]
+        private = private_table(work)
+        # Parsed here, once: what follows is given the query as it was parsed, or finds it under its text.
+        select = private.compile_query(sql).select
+        frame = private.sql(sql, **price)
+        expected = private.preview(sql, **price)
+        # The second entry is the question, after the account: with the name under which noise is found again.
+        key = work.ledger.entries(work.account)[1].details["key"]
         # After it was compiled: only then is it known that every use of a column can be followed.
-        check_query(sql, {"data": work.rights})
+        check_query(select, {"data": work.rights})
         return ServicePlan(
             guarantee=expected.guarantee,
             event=frame.event,
-            key=None if parameters.fresh else _same(key, sql),
+            key=None if parameters.fresh else _same(key, select),
             preview={name: value for name, value in expected.to_dict().items() if name in _PREVIEWED} | {"sql": sql},
             warnings=frame.notes,
         )
@@ -168,7 +159,7 @@ class _Asking:
     def run(self, work: ServiceWork, parameters: Any) -> ServiceOutcome:  # SqlQuestion or BuiltQuestion
         """Ask the rows, from the reserved budget."""
         work.progress(0.1, "reading the rows")
-        frame = _private(work, work.ledger).sql(self._sql(parameters), **parameters.price())
+        frame = private_table(work).sql(self._sql(parameters), **parameters.price())
         work.progress(0.9, "writing the answer")
         return ServiceOutcome(
             document=frame.to_dict(),
@@ -212,25 +203,13 @@ service_registry.register(AskInSql.name)(AskInSql())
 service_registry.register(AskByParts.name)(AskByParts())
 
 
-def _same(noise: str, sql: str) -> str:
+def _same(noise: str, select: exp.Select) -> str:
     """Return what two questions that share an answer have in common: what is asked of the rows, and how it is shown.
 
     The library finds noise again under what is asked of the rows alone. The hub keeps whole answers, so that names,
     order, limits and what is computed after the noise tell questions apart; spaces and comments do not.
     """
-    return f"{noise} || shown as {parse_select(sql).sql(comments=False)}"
-
-
-def _private(work: ServiceWork, ledger: Ledger) -> PrivateTable:
-    return PrivateTable(
-        work.table,
-        dataset=work.account,
-        ledger=ledger,
-        unit=work.facts["unit"],
-        adjacency=work.facts["adjacency"],
-        max_rows_per_unit=work.facts.get("max_rows_per_unit"),
-        version=work.version,
-    )
+    return f"{noise} || shown as {select.sql(comments=False)}"
 
 
 def _figure(frame: Frame) -> str:

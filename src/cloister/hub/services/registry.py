@@ -43,7 +43,7 @@ class ServiceWork:
         account: the dataset's account in the ledger.
         facts: what the owner states about the dataset: unit, adjacency, max_rows_per_unit, mode and so on.
         version: which version of the rows this is.
-        ledger: what it may spend: everything that is left while planning, the reservation while running.
+        ledger: what it may spend: while planning more than enough, thrown away afterwards; then the reservation.
         remembered: what the person's organisation was answered before, where the dataset is under inference control.
         progress: says how far it is, 0 to 1, and in what stage; raises when the job was canceled or lost its claim.
         material: what `BringsMaterial.bring` opened for the run; None where nothing is brought.

@@ -1,7 +1,7 @@
 """What one person, organisation or purpose may spend of a dataset, below the dataset's own budget.
 
-A person has a limit in the ledger beside the one in the policy: both hold, and both count past spends. A run gets a
-ledger in memory that holds what it may spend, and nothing else.
+A person has a limit in the ledger beside the one in the policy: both hold, and both count past spends. A plan gets a
+ledger in memory with more than enough, a run one that holds what it may spend, and nothing else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,18 @@ from cloister.hub.store.database import Store
 from cloister.hub.store.models import Dataset, Spending, User
 from cloister.hub.use_cases.datasets import _views as views
 
-__all__ = ["Spender", "account_of", "charge", "check_budget", "find_remaining", "ledger_with", "limit_person"]
+__all__ = [
+    "Spender",
+    "account_of",
+    "charge",
+    "check_budget",
+    "find_remaining",
+    "ledger_for_plan",
+    "ledger_with",
+    "limit_person",
+]
+
+_ENOUGH = Fraction(2**40)
 
 
 def account_of(ledger: Ledger, dataset_id: str) -> Account | None:
@@ -43,18 +54,29 @@ def ledger_with(amount: Budget | None, *, dataset: Dataset, account: Account | N
         dataset: whose budget it is.
         account: as the real ledger has it; None where there is none.
     """
-    ledger = open_ledger("memory:")
     budget = Budget(epsilon=Fraction(1)) if account is None else account.budget
     offered = None if amount is None or not (amount.amount or amount.delta) else amount
-    ledger.open_account(
-        dataset.id,
-        budget=offered or budget,
-        unit=str(dataset.facts.get("unit", "row")) if account is None else account.unit,
-        adjacency=Adjacency(dataset.facts.get("adjacency", "add_remove")) if account is None else account.adjacency,
-    )
+    ledger = _open_in_memory(offered or budget, dataset, account)
     # No account can be opened with nothing in it, so that it is opened with something that is spent at once.
     if offered is None:
         ledger.spend(dataset.id, cost=budget, purpose="nothing is left")
+    return ledger
+
+
+def ledger_for_plan(*, dataset: Dataset, account: Account | None) -> Ledger:
+    """Return a ledger in memory with more than any run costs, so that what is left decides nothing about a plan."""
+    measure = "epsilon" if account is None else account.budget.measure
+    return _open_in_memory(Budget(**{measure: _ENOUGH}, delta=Fraction(1, 2)), dataset, account)
+
+
+def _open_in_memory(budget: Budget, dataset: Dataset, account: Account | None) -> Ledger:
+    ledger = open_ledger("memory:")
+    ledger.open_account(
+        dataset.id,
+        budget=budget,
+        unit=str(dataset.facts.get("unit", "row")) if account is None else account.unit,
+        adjacency=Adjacency(dataset.facts.get("adjacency", "add_remove")) if account is None else account.adjacency,
+    )
     return ledger
 
 

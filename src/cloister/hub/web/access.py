@@ -51,7 +51,7 @@ def standing(request: Request, hub: CurrentHub, access: CurrentAccess, dataset_i
     )
 
 
-@shell.page(router, "/requests", actions.LIST_REQUESTS, twin="/requests")
+@shell.page(router, "/requests", actions.LIST_REQUESTS, twin="/requests", menu=shell.MenuEntry(40, "Access"))
 def requests(
     request: Request,
     hub: CurrentHub,

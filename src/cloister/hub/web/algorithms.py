@@ -22,7 +22,7 @@ from cloister.hub.web import shell
 router = GuardedRouter()
 
 
-@shell.page(router, "/algorithms", actions.LIST_ALGORITHMS, twin="/algorithms")
+@shell.page(router, "/algorithms", actions.LIST_ALGORITHMS, twin="/algorithms", menu=shell.MenuEntry(60, "Algorithms"))
 def all_algorithms(
     request: Request,
     hub: CurrentHub,

@@ -8,6 +8,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from cloister.hub.domain import actions
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.gateway import CurrentHub, GuardedRouter
 from cloister.hub.use_cases import activity_profiles, audit_log
 from cloister.hub.use_cases.audit_log import AuditFilter
@@ -19,7 +20,10 @@ Before = Annotated[int | None, Query(ge=1, le=2**62)]
 Word = Annotated[str, Query(max_length=100)]
 
 
-@shell.page(router, "/audit", actions.READ_AUDIT, twin="/audit")
+_MENU = shell.MenuEntry(80, "Audit", (AccountRole.AUDITOR,))
+
+
+@shell.page(router, "/audit", actions.READ_AUDIT, twin="/audit", menu=_MENU)
 def audit(
     *,
     request: Request,
@@ -59,20 +63,27 @@ def own_audit(request: Request, hub: CurrentHub, dataset_id: str, after: Before 
     )
 
 
-@shell.page(router, "/audit/profiles", actions.READ_AUDIT, twin="/audit/profiles")
-def profiles(request: Request, hub: CurrentHub) -> Response:
-    """See which days of people are far from what is usual for them."""
+@shell.twin_page(
+    router, "/audit/profiles", actions.READ_AUDIT, template="profiles.html", title="Unusual days", tag="audit"
+)
+def read_profiles(hub: CurrentHub) -> dict[str, Any]:
+    """List the days of the last week by how far they are from what is usual for each person."""
     with hub.store.reading() as session:
-        found = activity_profiles.profiles(session)
-    return shell.render(request, "profiles.html", title="Unusual days", found=found, dataset_id=None)
+        return activity_profiles.profiles(session)
 
 
-@shell.page(router, "/datasets/{dataset_id}/profiles", actions.READ_OWN_AUDIT, twin="/datasets/{dataset_id}/profiles")
-def own_profiles(request: Request, hub: CurrentHub, dataset_id: str) -> Response:
-    """See which days of people who use one's own dataset are far from what is usual."""
+@shell.twin_page(
+    router,
+    "/datasets/{dataset_id}/profiles",
+    actions.READ_OWN_AUDIT,
+    template="profiles.html",
+    title="Unusual days",
+    tag="audit",
+)
+def read_own_profiles(hub: CurrentHub, dataset_id: str) -> dict[str, Any]:
+    """The same for what people did with one's own dataset."""
     with hub.store.reading() as session:
-        found = activity_profiles.profiles(session, dataset_id=dataset_id)
-    return shell.render(request, "profiles.html", title="Unusual days", found=found, dataset_id=dataset_id)
+        return activity_profiles.profiles(session, dataset_id=dataset_id)
 
 
 def _show(request: Request, hub: CurrentHub, wanted: AuditFilter, after: int | None, **values: Any) -> Response:

@@ -8,6 +8,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from cloister.hub.domain import actions
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.use_cases import datasets
 from cloister.hub.use_cases.jobs import decide, synthetic_tables
@@ -16,7 +17,7 @@ from cloister.hub.web import display, forms, shell
 router = GuardedRouter()
 
 
-@shell.page(router, "/catalogue", actions.LIST_CATALOGUE, twin="/catalogue")
+@shell.page(router, "/catalogue", actions.LIST_CATALOGUE, twin="/catalogue", menu=shell.MenuEntry(10, "Catalogue"))
 def catalogue(
     request: Request,
     hub: CurrentHub,
@@ -30,7 +31,13 @@ def catalogue(
     return shell.render(request, "catalogue.html", title="Catalogue", items=items, following=following, search=search)
 
 
-@shell.page(router, "/datasets", actions.CREATE_DATASET, twin="/datasets")
+@shell.page(
+    router,
+    "/datasets",
+    actions.CREATE_DATASET,
+    twin="/datasets",
+    menu=shell.MenuEntry(20, "My data", (AccountRole.DATA_OWNER,)),
+)
 def own(request: Request, hub: CurrentHub, access: CurrentAccess) -> Response:
     """See and make one's own datasets."""
     with hub.store.reading() as session:

@@ -14,7 +14,13 @@ from cloister.hub.web import shell
 router = GuardedRouter()
 
 
-@shell.page(router, "/people", actions.LIST_ACCOUNTS, twin="/people")
+@shell.page(
+    router,
+    "/people",
+    actions.LIST_ACCOUNTS,
+    twin="/people",
+    menu=shell.MenuEntry(70, "People", (AccountRole.OPERATOR,)),
+)
 def list_people(request: Request, hub: CurrentHub, after: str = "") -> Response:
     """See all accounts and institutions, and make new ones."""
     with hub.store.reading() as session:

@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from cloister.hub.domain import actions
 from cloister.hub.domain.lifecycles import Admission
+from cloister.hub.domain.roles import AccountRole
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.hub import Hub
 from cloister.hub.use_cases.authorization import Access
@@ -34,7 +35,13 @@ _ADMISSIONS = [
 ]
 
 
-@shell.page(router, "/surveys", actions.LIST_SURVEYS, twin="/surveys")
+@shell.page(
+    router,
+    "/surveys",
+    actions.LIST_SURVEYS,
+    twin="/surveys",
+    menu=shell.MenuEntry(30, "Surveys", (AccountRole.DATA_OWNER, AccountRole.DATA_USER)),
+)
 def surveys(
     request: Request,
     hub: CurrentHub,

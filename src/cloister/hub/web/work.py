@@ -57,7 +57,7 @@ def service(
     )
 
 
-@shell.page(router, "/jobs", actions.LIST_JOBS, twin="/jobs")
+@shell.page(router, "/jobs", actions.LIST_JOBS, twin="/jobs", menu=shell.MenuEntry(50, "Work"))
 def jobs(
     request: Request,
     hub: CurrentHub,

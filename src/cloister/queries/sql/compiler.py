@@ -8,7 +8,7 @@ A condition on the rows of one private table, as after WHERE, is compiled in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -39,11 +39,13 @@ class Compiled:
     Attributes:
         question: what is asked of the rows; it has a price.
         presentation: what is computed from the noisy answers; it is free.
+        select: the query as it was parsed, for whoever looks at it besides.
         canonical: a text that is the same for queries with the same meaning.
     """
 
     question: Question
     presentation: Presentation
+    select: exp.Select = field(compare=False, repr=False)
 
     @property
     def canonical(self) -> str:
@@ -104,7 +106,7 @@ def _compile(select: exp.Select, catalog: Catalog) -> Compiled:
         raise _no_aggregates(select)
     question = Question(rows=_rows(relation), aggregates=outputs.aggregates, keys=grouping.keys)
     _check_sizes(question, sources.sizes)
-    return Compiled(question=question, presentation=presentation)
+    return Compiled(question=question, presentation=presentation, select=select)
 
 
 def _rows(relation: QueryRelation) -> QueryRows:

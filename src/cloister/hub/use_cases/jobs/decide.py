@@ -87,8 +87,11 @@ def consider(
     parameters: Mapping[str, Any],
     purpose: str,
     version_id: str | None = None,
+    target: ActionTarget | None = None,
 ) -> RunCase:
     """Return the case of a run, or raise why there is none. It depends on the policy and the request, not on rows.
+
+    The gateway has decided something else before: whether the person may know of the dataset at all.
 
     Args:
         session: a transaction.
@@ -98,14 +101,17 @@ def consider(
         parameters: as they were sent.
         purpose: what the run is for.
         version_id: the version that was planned on; by default the newest.
+        target: the dataset and its policy as the gateway has just read them, enough for a plan; by default they are
+            read now.
     """
     chosen = _find_service(service)
-    target = load_target(session, "dataset", dataset_id)
+    target = target or load_target(session, "dataset", dataset_id)
     if target is None:
         raise NotFoundError("There is no such dataset, or you may not see it.", fix="check the address.")
-    material = None
+    given = material = None
     if isinstance(chosen, BringsMaterial):
-        material = chosen.bring(session, dataset_id, read_parameters(chosen, parameters))
+        given = read_parameters(chosen, parameters)
+        material = chosen.bring(session, dataset_id, given)
     used = domain_policy.AlgorithmReference(chosen.name, chosen.version) if material is None else material.used
     decision = _decide(target, subject, chosen, purpose, used=used)
     # Asked after the policy, so that a stranger does not learn which versions exist and may run.
@@ -122,7 +128,7 @@ def consider(
     version = _version(session, dataset, version_id)
     return RunCase(
         service=chosen,
-        parameters=read_parameters(chosen, parameters),
+        parameters=read_parameters(chosen, parameters) if given is None else given,
         subject=subject,
         purpose=purpose,
         dataset=dataset,

@@ -22,7 +22,7 @@ from cloister.hub.use_cases import _spending_limits as spending_limits, audit_lo
 from cloister.hub.use_cases.authorization import Access
 from cloister.hub.use_cases.jobs import keep
 from cloister.hub.use_cases.jobs.decide import consider
-from cloister.hub.use_cases.jobs.plan import PricedRun, make_plan, target_id
+from cloister.hub.use_cases.jobs.plan import RunPlan, make_plan, target_id
 
 __all__ = ["submit"]
 
@@ -57,7 +57,7 @@ def submit(
     if idempotency_key is not None and not 0 < len(idempotency_key) <= _LONGEST_KEY:
         raise ParameterError("The idempotency key is too long.", fix=f"use at most {_LONGEST_KEY} characters.")
     try:
-        job = _submit(hub, access.person, asked, idempotency_key)
+        job = _submit(hub, access, asked, idempotency_key)
     # Two equal requests may race: whoever loses finds what the winner has added under the same key.
     except ConflictError:
         with hub.store.reading() as session:
@@ -71,18 +71,19 @@ def submit(
     return job
 
 
-def _submit(hub: Hub, subject: AccessSubject, asked: dict[str, Any], key: str | None) -> Job:
+def _submit(hub: Hub, access: Access, asked: dict[str, Any], key: str | None) -> Job:
+    subject = access.person
     with hub.store.reading() as session:
         found = _same(session, subject, asked, key)
         if found is not None:
             session.expunge(found)
             return found
-        planned = make_plan(hub, session, consider(session, subject=subject, **asked))
+        planned = make_plan(hub, session, consider(session, subject=subject, target=access.target, **asked))
     with hub.store.writing() as session:
-        priced = _again(session, planned, asked)
-        job = _job(priced, asked, key)
-        stored = _find_stored(hub, session, priced)
-        receipt = None if stored is not None else _pay(hub, session, priced)
+        planned = _again(session, planned, asked)
+        job = _job(planned, asked, key)
+        stored = _find_stored(hub, session, planned)
+        receipt = None if stored is not None else _pay(hub, session, planned)
         # Receipt and work are written together: nobody pays for what was not queued, and nothing is queued unpaid.
         job.receipt = None if receipt is None else receipt.to_dict()
         session.add(job)
@@ -102,8 +103,9 @@ def _submit(hub: Hub, subject: AccessSubject, asked: dict[str, Any], key: str | 
     return job
 
 
-def _again(session: Session, planned: PricedRun, asked: dict[str, Any]) -> PricedRun:
-    """Return a plan with the policy decided again; planning takes its time, and holds up nobody else."""
+def _again(session: Session, planned: RunPlan, asked: dict[str, Any]) -> RunPlan:
+    """Return a plan with its case as it is in the transaction that pays."""
+    # Decided again, because planning takes its time: in one transaction with it, planning would hold up everybody.
     case = consider(session, subject=planned.case.subject, **asked)
     # The plan is about the view that it was made on; another view would need another plan and another price.
     if case.view != planned.case.view:
@@ -125,8 +127,8 @@ def _same(session: Session, subject: AccessSubject, asked: dict[str, Any], key: 
     return found
 
 
-def _job(priced: PricedRun, asked: dict[str, Any], key: str | None) -> Job:
-    case, plan = priced.case, priced.plan
+def _job(planned: RunPlan, asked: dict[str, Any], key: str | None) -> Job:
+    case, plan = planned.case, planned.plan
     return Job(
         id=new_id("job"),
         service=case.service.name,
@@ -141,7 +143,7 @@ def _job(priced: PricedRun, asked: dict[str, Any], key: str | None) -> Job:
         plan={
             "asked": asked,
             "guarantee": None if plan.guarantee is None else plan.guarantee.to_dict(),
-            "cost": None if priced.cost is None else priced.cost.to_dict(),
+            "cost": None if planned.cost is None else planned.cost.to_dict(),
             "key": None if plan.key is None else case.key(plan.key),
             "view": case.view,
             "used": case.used,
@@ -158,27 +160,27 @@ def _job(priced: PricedRun, asked: dict[str, Any], key: str | None) -> Job:
     )
 
 
-def _find_stored(hub: Hub, session: Session, priced: PricedRun) -> ResultRecord | None:
+def _find_stored(hub: Hub, session: Session, planned: RunPlan) -> ResultRecord | None:
     """Return the result of an equal question that was paid for at least as well."""
-    question = priced.plan.key
+    question = planned.plan.key
     # An owner decides about every release by itself, so that none is given again without being asked.
-    if question is None or priced.cost is None or priced.account is None or priced.case.service.needs_approval:
+    if question is None or planned.cost is None or planned.account is None or planned.case.service.needs_approval:
         return None
     ledger = hub.store.ledger(session)
-    answer = ledger.find_answer(priced.account.dataset, key=priced.case.key(question), cost=priced.cost)
+    answer = ledger.find_answer(planned.account.dataset, key=planned.case.key(question), cost=planned.cost)
     if answer is None:
         return None
     return session.scalars(select(ResultRecord).where(ResultRecord.job_id == str(answer.answer["job"]))).first()
 
 
-def _pay(hub: Hub, session: Session, priced: PricedRun) -> Receipt | None:
-    case, plan = priced.case, priced.plan
-    if priced.cost is None:
+def _pay(hub: Hub, session: Session, planned: RunPlan) -> Receipt | None:
+    case, plan = planned.case, planned.plan
+    if planned.cost is None:
         return None
-    if priced.account is None:
+    if planned.account is None:
         raise UnknownAccountError("The owner has set no budget for this dataset.", fix="ask the owner to set one.")
     receipt = hub.store.ledger(session).spend(
-        priced.account.dataset,
+        planned.account.dataset,
         cost=plan.cost,
         guarantee=None if plan.cost is not None else plan.guarantee,
         event=plan.event,
@@ -187,5 +189,5 @@ def _pay(hub: Hub, session: Session, priced: PricedRun) -> Receipt | None:
         key=None if plan.key is None else case.key(plan.key),
     )
     # After the ledger, whose lock on the account keeps two spends from being counted at the same time.
-    spending_limits.charge(session, priced.account, case, receipt.cost)
+    spending_limits.charge(session, planned.account, case, receipt.cost)
     return receipt

@@ -28,7 +28,7 @@ from cloister.hub.use_cases.authorization import Access
 from cloister.hub.use_cases.datasets import _views as views
 from cloister.hub.use_cases.jobs.decide import RunCase, consider
 
-__all__ = ["IdleTables", "PricedRun", "RunPreview", "make_plan", "preview", "target_id"]
+__all__ = ["IdleTables", "RunPlan", "RunPreview", "make_plan", "preview", "target_id"]
 
 
 class IdleTables:
@@ -63,8 +63,8 @@ _TABLES = IdleTables()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PricedRun:
-    """A case with its plan, and what it would take of what is left."""
+class RunPlan:
+    """A case with the plan of its service, what that costs, and what is left to pay it from."""
 
     case: RunCase
     plan: ServicePlan
@@ -118,27 +118,28 @@ def preview(hub: Hub, access: Access, service: str, parameters: Mapping[str, Any
             service=service,
             parameters=parameters,
             purpose=purpose,
+            target=access.target,
         )
-        priced = make_plan(hub, session, case)
+        planned = make_plan(hub, session, case)
     return RunPreview(
         service=case.service.name,
         version=case.service.version,
         needs_approval=case.service.needs_approval,
-        guarantee=priced.plan.guarantee,
-        cost=priced.cost,
-        left=priced.left,
-        preview=priced.plan.preview,
-        warnings=priced.plan.warnings,
+        guarantee=planned.plan.guarantee,
+        cost=planned.cost,
+        left=planned.left,
+        preview=planned.plan.preview,
+        warnings=planned.plan.warnings,
     )
 
 
-def make_plan(hub: Hub, session: Session, case: RunCase) -> PricedRun:
-    """Return the plan of a run, made on a table without rows and a ledger in memory with what is left."""
+def make_plan(hub: Hub, session: Session, case: RunCase) -> RunPlan:
+    """Return the plan of a run, made on a table without rows and a ledger that is thrown away, and what is left."""
     ledger = hub.store.ledger(session)
     account = spending_limits.account_of(ledger, case.dataset.id)
     left = None if account is None else spending_limits.find_remaining(session, ledger, account, case)
     with (
-        spending_limits.ledger_with(left, dataset=case.dataset, account=account) as offered,
+        spending_limits.ledger_for_plan(dataset=case.dataset, account=account) as plenty,
         _TABLES.lent(case.view, lambda: views.empty_view(case.version, case.decision)) as table,
     ):
         work = ServiceWork(
@@ -147,7 +148,7 @@ def make_plan(hub: Hub, session: Session, case: RunCase) -> PricedRun:
             account=case.dataset.id,
             facts=dict(case.dataset.facts) | {"mode": case.dataset.mode},
             version=case.version.id,
-            ledger=offered,
+            ledger=plenty,
             material=None if case.material is None else case.material.open(hub),
         )
         plan = case.service.plan(work, case.parameters)
@@ -155,7 +156,7 @@ def make_plan(hub: Hub, session: Session, case: RunCase) -> PricedRun:
     if cost is None and plan.guarantee is not None:
         cost = own_measure(plan.guarantee) if account is None else account.budget.cost_of(plan.guarantee)
     _check_priced(case, cost)
-    return PricedRun(case=case, plan=plan, account=account, cost=cost, left=left)
+    return RunPlan(case=case, plan=plan, account=account, cost=cost, left=left)
 
 
 def target_id(access: Access) -> str:

@@ -211,6 +211,7 @@ def _prepare(hub: Hub, held: Claim) -> Order | None:
         if job is None:
             return None
         try:
+            # Decided again, because time has passed: who lost access while the work waited gets no answer.
             case = _consider(session, job)
             material = None if case.material is None else case.material.open(hub)
             # Missing files are noticed before any row is read, so that nothing about rows decides where the work goes.
@@ -398,7 +399,7 @@ def _keep(hub: Hub, held: Claim, order: Order, outcome: ServiceOutcome, recalled
             _tell(session, job)
             return True
         try:
-            # Decided once more: what the policy forbids by now must not become a result.
+            # Decided again, because work may take hours: what the policy forbids by now must not become a result.
             case = _consider(session, job)
         except HubUnavailableError:
             raise
