@@ -171,8 +171,8 @@ def _read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cloister.learn.base.read", read_known)
         # Without the second wall, behind which a failure after paying does not show: here it must not happen at all.
-        for module in ("base", "selection", "evaluation"):
-            patch.setattr(f"cloister.learn.{module}.finish", lambda work, **_: work())
+        for module in ("mechanisms.paid_fit", "learn.selection", "learn.evaluation"):
+            patch.setattr(f"cloister.{module}.finish", lambda work, **_: work())
         yield
 
 

@@ -112,14 +112,15 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  #
         rows = None if reading.in_engine else reading.rows()
         _warn_of(model, reading, plans, learned=1 - threshold / 2**64)
         warn_of_exact_steps(self, stacklevel=2)
-        model._pay(preview)  # noqa: SLF001  # its family
+        model._pay(preview.guarantee, preview.event)  # noqa: SLF001  # its family
         self._forget()
 
         def chosen(rows: WeightedRows) -> int:
             learned, held_out = _split(rows, threshold, source)
             for candidate, plan in zip(candidates, plans, strict=True):
                 _copy_names(model, candidate)
-                candidate._set_facts(reading, preview, source)  # noqa: SLF001  # its family
+                candidate._promise_as(preview.guarantee, source)  # noqa: SLF001  # its family
+                candidate._set_facts(reading, preview.steps)  # noqa: SLF001  # its family
                 with np.errstate(all="ignore"):  # a warning of an overflow would be about the rows
                     candidate._learn(reading.facts, reading.given(candidate, learned), plan, source)  # noqa: SLF001  # its family
             scores = [_score(candidate, held_out, reading) for candidate in candidates]
