@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 estimators: Registry[type[Any]] = Registry("private estimator")
-"""Every private estimator by name."""
+"""Every private estimator by name; `cloister.learn.catalog.load_all` fills it."""
 
 _SHARED = ("ledger", "random_state")
 PUBLIC_FACTS = "bounds, values and classes were known without looking at the data"

@@ -47,7 +47,7 @@ from cloister.learn._second_moments import (
     products_of,
     products_of_coded,
 )
-from cloister.learn.base import PrivateTransformer, TrainingPlan, estimators
+from cloister.learn.base import PrivateTransformer, TrainingPlan
 from cloister.mechanisms.allowance import FitStep, NoiseAllowance
 from cloister.mechanisms.step_noise import GaussianSteps
 from cloister.plotting import Figure
@@ -151,7 +151,6 @@ class _Settings:
     power: Power | None = None
 
 
-@estimators.register("pca")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: ignore[misc]  # scikit-learn is not typed
     """Principal component analysis.

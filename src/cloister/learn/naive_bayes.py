@@ -48,7 +48,7 @@ from cloister.errors import ParameterError
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import Pairs, WeightedRows
-from cloister.learn.base import PrivateClassifier, TrainingPlan, estimators
+from cloister.learn.base import PrivateClassifier, TrainingPlan
 from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
 from cloister.mechanisms.step_noise import LaplaceSteps
 
@@ -85,7 +85,6 @@ _TINY = 1e-300
 """A probability of zero, where the smoothing is 0: less likely than anything else, and still comparable."""
 
 
-@estimators.register("categorical_nb")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateCategoricalNB(PrivateNaiveBayes):
     """Naive Bayes with discrete features, and numbers in public bins.
@@ -237,7 +236,6 @@ def _starts(sizes: tuple[int, ...]) -> NDArray[np.int64]:
 _BITS = 15
 
 
-@estimators.register("gaussian_nb")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateGaussianNB(PrivateNaiveBayes):
     """Naive Bayes with normally distributed features.

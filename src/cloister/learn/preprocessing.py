@@ -40,7 +40,7 @@ from cloister.learn._features import Numeric
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateTransformer, TrainingPlan, estimators
+from cloister.learn.base import PrivateTransformer, TrainingPlan
 from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
 from cloister.mechanisms.selection import Select
 
@@ -53,7 +53,6 @@ _BITS = 15
 _FLOOR = 1e-3
 
 
-@estimators.register("scaler")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateScaler(PrivateTransformer):
     """Brings numbers to one scale; indicator columns of categories stay as they are.
@@ -168,7 +167,6 @@ class _Settings:
     cells: int
 
 
-@estimators.register("quantile_bins")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateQuantileBins(PrivateTransformer):
     """Cuts numbers at private quantiles, the same share of epsilon for each feature.

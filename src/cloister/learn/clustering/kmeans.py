@@ -42,7 +42,7 @@ from cloister.learn._public_facts import PublicFacts
 from cloister.learn._row_grid import SCALES, RowGrid, grid_of
 from cloister.learn._rows import WeightedRows
 from cloister.learn._second_moments import column_sums, weight_of_count
-from cloister.learn.base import PrivateClusterer, TrainingPlan, estimators
+from cloister.learn.base import PrivateClusterer, TrainingPlan
 from cloister.learn.clustering._initial_centers import Sketch, plan_sketch, spread_centers, uniform_centers
 from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
 from cloister.plotting import Figure
@@ -159,7 +159,6 @@ class _Settings:
     rounds: int
 
 
-@estimators.register("kmeans")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateClusterer):  # type: ignore[misc]  # scikit-learn is not typed
     """k-means clustering.

@@ -23,7 +23,7 @@ from cloister.errors import ParameterError
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateClassifier, TrainingPlan, estimators
+from cloister.learn.base import PrivateClassifier, TrainingPlan
 from cloister.learn.linear._design import UNIT, LinearDesign
 from cloister.learn.linear._gradient import GradientPlan, learn_by_gradients, plan_gradients, signal
 from cloister.learn.linear._perturbation import Perturbation, learn_perturbed, plan_objective, plan_output, row_length
@@ -44,7 +44,6 @@ _MUCH = 300
 _LITTLE, _PART = 5, "fifth"
 
 
-@estimators.register("logistic_regression")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLogisticRegression(PrivateClassifier):
     """Logistic regression.

@@ -32,7 +32,7 @@ from cloister.errors import ParameterError
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateRegressor, TrainingPlan, estimators
+from cloister.learn.base import PrivateRegressor, TrainingPlan
 from cloister.learn.linear._design import BITS, UNIT, LinearDesign
 from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
 from cloister.mechanisms.step_noise import GaussianSteps
@@ -56,7 +56,6 @@ class _Releases:
     """by how many standard deviations the smallest eigenvalue is taken to be less than its noisy value"""
 
 
-@estimators.register("linear_regression")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearRegression(PrivateRegressor):
     """Linear regression with as much ridge as the noise calls for.

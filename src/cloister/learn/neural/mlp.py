@@ -36,7 +36,7 @@ from cloister.core.whole_rows import Floats
 from cloister.errors import ParameterError
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateClassifier, PrivateEstimator, PrivateRegressor, TrainingPlan, estimators
+from cloister.learn.base import PrivateClassifier, PrivateEstimator, PrivateRegressor, TrainingPlan
 from cloister.learn.neural._network import (
     MOST_UNITS,
     NORM_BITS,
@@ -295,7 +295,6 @@ class _PrivateNetwork(PrivateEstimator):
         return network.head.predictions(scores)
 
 
-@estimators.register("mlp")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateMLP(_PrivateNetwork, PrivateClassifier):
     """A neural network that tells classes apart, trained by noisy gradient descent.
@@ -341,7 +340,6 @@ class PrivateMLP(_PrivateNetwork, PrivateClassifier):
         return self._predictions(features)
 
 
-@estimators.register("mlp_regressor")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateMLPRegressor(_PrivateNetwork, PrivateRegressor):
     """A neural network that predicts a number between public bounds, trained by noisy gradient descent.

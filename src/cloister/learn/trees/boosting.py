@@ -49,7 +49,7 @@ from cloister.learn._features import Binned, Categorical
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateClassifier, TrainingPlan, estimators
+from cloister.learn.base import PrivateClassifier, TrainingPlan
 from cloister.learn.trees._splits import Sample, cells_of
 from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
 
@@ -292,7 +292,6 @@ _LEAST, _MOST = 1e-3, 1e3
 """Between which spread and roughness make equations that floating point can solve."""
 
 
-@estimators.register("gradient_boosting")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateGradientBoosting(PrivateClassifier):
     """An additive model, boosted feature by feature.

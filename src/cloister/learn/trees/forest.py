@@ -36,7 +36,7 @@ from cloister.learn._encoding import FeatureBins, Integers, bins_of
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateClassifier, TrainingPlan, estimators
+from cloister.learn.base import PrivateClassifier, TrainingPlan
 from cloister.learn.trees._splits import (
     CRITERIA,
     Sample,
@@ -222,7 +222,6 @@ def _some(candidates: SplitCandidates, features: int, source: RandomSource) -> S
     return candidates.of_features(permutation(source, width)[:features])
 
 
-@estimators.register("tree")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateTree(_PrivateTrees):
     """A decision tree of a fixed depth, whose splits are chosen privately.
@@ -242,7 +241,6 @@ class PrivateTree(_PrivateTrees):
     """
 
 
-@estimators.register("forest")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateForest(_PrivateTrees):
     """Trees that see rows of their own, or share epsilon, and average their class probabilities.
