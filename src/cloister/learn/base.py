@@ -31,7 +31,7 @@ from cloister.learn._exact_steps import caveats_of_steps, warn_of_exact_steps
 from cloister.learn._inputs import Reading, encode, read
 from cloister.learn._outlook import FitOutlook, problem_of, warn_if_hopeless
 from cloister.learn._public_facts import PublicFacts
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 from cloister.mechanisms.paid_fit import PaidFit, PricedFit
 
 if TYPE_CHECKING:
@@ -166,13 +166,13 @@ class PrivateEstimator(BaseEstimator, PaidFit):  # type: ignore[misc]  # scikit-
         return self._prepare(X, y).preview
 
     def _prepare(self, X: Any, y: Any) -> _PricedTraining:
-        allowance = self._allowance()
+        calibration = self._calibration()
         reading = read(self, X, y)
-        plan = self._plan(reading.facts, allowance)
+        plan = self._plan(reading.facts, calibration)
         known_rows = self._known_rows(reading)
         assumed = (PUBLIC_FACTS, *reading.facts.assumptions, *self._assumptions())
-        guarantee = allowance.guarantee(assumptions=assumed, free=not plan.steps)
-        event = allowance.event(plan.steps)
+        guarantee = calibration.guarantee(assumptions=assumed, free=not plan.steps)
+        event = calibration.event(plan.steps)
         problem = problem_of(plan.outlook, known_rows, target=self.target)
         preview = FitPreview(guarantee=guarantee, steps=plan.steps, event=event, outlook=plan.outlook, problem=problem)
 
@@ -267,7 +267,7 @@ class PrivateEstimator(BaseEstimator, PaidFit):  # type: ignore[misc]  # scikit-
         return encode(self, X)
 
     @abstractmethod
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
         """Return what the fit will do, from public facts; refuse what cannot be done before anything is paid."""
 
     @abstractmethod

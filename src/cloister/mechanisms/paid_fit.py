@@ -20,7 +20,7 @@ from cloister.core.guarantees import Caveat, DifferentialPrivacy, Guarantee
 from cloister.core.provenance import Provenance
 from cloister.core.random import RandomSource, RandomState, caveats_of
 from cloister.data.schema import Schema
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 
 if TYPE_CHECKING:
     from cloister.mechanisms.saved_fits import SavedFits
@@ -97,10 +97,10 @@ class PaidFit(ABC):
         self._check_fitted()
         self._files().save(self, path, overwrite=overwrite)
 
-    def _allowance(self) -> NoiseAllowance:
-        return NoiseAllowance(
-            total_epsilon=self.epsilon,
-            total_delta=self.delta,
+    def _calibration(self) -> NoiseCalibration:
+        return NoiseCalibration.of(
+            epsilon=self.epsilon,
+            delta=self.delta,
             adjacency=self.adjacency,
             unit=self.unit,
             max_rows_per_unit=self.max_rows_per_unit,

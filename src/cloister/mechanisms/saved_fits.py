@@ -19,7 +19,7 @@ from cloister.core.guarantees import guarantee_from_dict
 from cloister.core.provenance import Provenance
 from cloister.core.registry import Registry
 from cloister.errors import CloisterError, ModelError
-from cloister.mechanisms.allowance import FitStep
+from cloister.mechanisms.calibration import FitStep
 from cloister.mechanisms.paid_fit import PaidFit
 
 __all__ = ["SavedFits"]

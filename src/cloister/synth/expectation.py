@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from cloister.accounting.events import Event
 from cloister.core.guarantees import Guarantee
 from cloister.errors import PrivacyParameterWarning
-from cloister.mechanisms.allowance import StepNoise
+from cloister.mechanisms.calibration import StepNoise
 
 if TYPE_CHECKING:
     from cloister.data.table import Table
