@@ -41,13 +41,12 @@ from cloister.mechanisms.paid_fit import PaidFit, PricedFit
 from cloister.synth._cell_counts import person_rows
 from cloister.synth._domain import TableDomain, declare_domain, public_schema
 from cloister.synth.constraints import AtMost, Constraint, Determines, SumOf, check_columns, derived_columns, zeros_of
-from cloister.synth.expectation import Expectation, warn_of_noise
+from cloister.synth.expectation import Expectation, SynthesisPreview, warn_of_noise
 
 if TYPE_CHECKING:
     from cloister.crypto.signatures import SigningKey
     from cloister.mechanisms.saved_fits import SavedFits
     from cloister.report import Report
-    from cloister.synth.expectation import SynthesisPreview
 
 __all__ = ["Progress", "SynthesisFacts", "Synthesizer", "synthesizers"]
 
@@ -196,9 +195,10 @@ class Synthesizer(PaidFit):
         Args:
             table: as for `fit`; it is not looked at.
         """
-        from cloister.synth.expectation import preview_of
-
-        return preview_of(self, self._opened(table))
+        facts = self.declared(self._opened(table))
+        guarantee, event = self._promise(facts)
+        expectations = self._expectations(facts)
+        return SynthesisPreview(guarantee=guarantee, event=event, columns=facts.order, expectations=expectations)
 
     @property
     def expectations(self) -> tuple[Expectation, ...]:
