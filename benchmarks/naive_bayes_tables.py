@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from benchmarks import harness
 from cloister.core.random import SystemRandomSource, permutation
 from cloister.learn.naive_bayes import class_counts, correct_counts, log_probabilities, shares
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 from cloister.mechanisms.step_noise import LaplaceSteps
 
 REPEATS, DRAWS = 20, 100
@@ -207,7 +207,7 @@ def measure(
 
 
 def _noise(epsilon: str, data: Coded) -> LaplaceSteps:
-    return NoiseAllowance(total_epsilon=epsilon).laplace(1, sensitivity=len(data.sizes))  # type: ignore[arg-type]
+    return NoiseCalibration.of(epsilon=epsilon).laplace(1, sensitivity=len(data.sizes))  # type: ignore[arg-type]
 
 
 def scores(counts: Floats, sizes: tuple[int, ...]) -> Floats:

@@ -20,7 +20,7 @@ from cloister.accounting.conversions import (
 )
 from cloister.core.guarantees import PureDP, ZeroConcentratedDP
 from cloister.errors import AccountingError, ParameterError
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 
 
 def test_pure_costs_half_its_square() -> None:
@@ -114,7 +114,7 @@ def test_renyi_conversions_agree() -> None:
 @given(st.floats(1e-3, 20), st.floats(1e-12, 1e-3))
 def test_rho_converts_there_and_back(epsilon: float, delta: float) -> None:
     """A rho that is the largest for some (epsilon, delta) is found to take no more than that delta, up to rounding."""
-    rho = NoiseAllowance(total_epsilon=epsilon, total_delta=delta).rho
+    rho = NoiseCalibration.of(epsilon=epsilon, delta=delta).rho
     found = zero_concentrated_to_delta(rho, epsilon=Fraction(epsilon))
     assert found <= Fraction(delta) * (1 + Fraction(1, 10**9))
     assert found >= Fraction(delta) * (1 - Fraction(1, 10**4))

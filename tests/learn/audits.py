@@ -15,12 +15,12 @@ from cloister.attacks import audit_dp
 from cloister.attacks.confidence import binomial_bounds
 from cloister.core.random import random_source
 from cloister.learn._inputs import read
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quiet(NoiseAllowance):
-    """An allowance that buys a part of the noise that it should."""
+class Quiet(NoiseCalibration):
+    """A calibration that buys a part of the noise that it should."""
 
     factor: int = 2
 
@@ -34,8 +34,8 @@ class Quiet(NoiseAllowance):
 
 
 def quiet(factor: int, *, delta: Any = 0) -> Quiet:
-    """Return an allowance of epsilon 1 that buys so small a part of the noise."""
-    return Quiet(total_epsilon=Fraction(1), total_delta=Fraction(delta), factor=factor)
+    """Return a calibration of epsilon 1 that buys so small a part of the noise."""
+    return Quiet.of(epsilon=Fraction(1), delta=Fraction(delta), factor=factor)
 
 
 def is_refuted(happens: Callable[[int], bool], *, samples: int, is_right: bool, delta: float = 0.0) -> bool:
@@ -57,8 +57,8 @@ def is_refuted(happens: Callable[[int], bool], *, samples: int, is_right: bool, 
 def releases(model: Any, X: Any, *, epsilon: float, delta: float = 0.0) -> Callable[[], Any]:
     """Return a function that learns anew each time, with the noise of an epsilon that need not be the claimed one."""
     reading = read(model, X, None)
-    allowance = NoiseAllowance(total_epsilon=epsilon, total_delta=delta)
-    plan, rows, source = model._plan(reading.facts, allowance), reading.fetch(model), random_source()
+    calibration = NoiseCalibration.of(epsilon=epsilon, delta=delta)
+    plan, rows, source = model._plan(reading.facts, calibration), reading.fetch(model), random_source()
     model.encoding_ = reading.facts.encoding
 
     def again() -> Any:

@@ -16,7 +16,7 @@ from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.errors import UnsafeMechanismError
 from cloister.learn import PrivateGaussianNB
 from cloister.learn.base import PUBLIC_FACTS, estimators
-from cloister.learn.catalog import load_all
+from cloister.learn.catalog import load_all, names
 from tests.learn import data
 from tests.learn.toys import ToyCenter
 
@@ -29,6 +29,7 @@ def model(**options: Any) -> Any:
 
 def test_all_homes_are_loaded() -> None:
     assert load_all() is estimators
+    assert list(estimators) == list(names()) == sorted(names())
     registered = set(dict(estimators.items()).values())
     assert PrivateGaussianNB in registered
     assert {cls.__name__ for cls in registered} <= set(dir(learn))

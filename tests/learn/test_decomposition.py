@@ -21,7 +21,7 @@ from cloister.learn._features import Numeric
 from cloister.learn._row_grid import grid_of
 from cloister.learn._second_moments import plan_moments
 from cloister.learn.decomposition import plan_power, whole_directions
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 from cloister.testing import distributions
 from cloister.testing.statistics import check_independent, check_scale
 from tests.learn import audits, data
@@ -80,17 +80,17 @@ def test_ml_11_the_released_triangle_moves_by_what_it_is_paid_for(
     pure: bool, centered: bool, norm: float | None
 ) -> None:
     grid = grid_of(numbers(3), scale="given")
-    allowance = NoiseAllowance(total_epsilon=1, total_delta=0 if pure else 1e-6)
+    calibration = NoiseCalibration.of(epsilon=1, delta=0 if pure else 1e-6)
     most = None if norm is None else int(norm * 2**15)
     row = grid.row_bounds if most is None else grid.row_bounds.limited(most, 3)
-    planned = plan_moments(grid, row, allowance, centered=centered)
+    planned = plan_moments(grid, row, calibration, centered=centered)
     largest = 0.0
     for corner in itertools.product([-1.0, -0.3, 0.9, 1.0, 7.0], repeat=3):
         steps = grid.steps(np.array([corner]), most=most)[0]
         z = [planned.constant, *map(int, steps)]
         pairs = [(i, j) for i in range(4) for j in range(i, 4) if centered or i > 0 or j == 0]
         moved = sum(abs(z[i] * z[j]) for i, j in pairs) if pure else sum((z[i] * z[j]) ** 2 for i, j in pairs)
-        paid = planned.noise.sensitivity if pure else planned.noise.squared_sigma / allowance.squared_multiplier  # type: ignore[union-attr]
+        paid = planned.noise.sensitivity if pure else planned.noise.squared_sigma / calibration.squared_multiplier  # type: ignore[union-attr]
         assert moved <= paid
         largest = max(largest, float(Fraction(moved) / paid))
     assert largest > (0.999 if norm is None else 0.9)
@@ -100,8 +100,10 @@ def test_ml_11_the_released_triangle_moves_by_what_it_is_paid_for(
 def test_ml_11_components_are_orthonormal_and_noise_is_symmetric(method: str) -> None:
     found = model(method=method, delta=0 if method == "laplace" else 1e-6, n_components=3).fit(FLAT)
     assert found.components_ @ found.components_.T == pytest.approx(np.eye(3), abs=1e-9)
-    allowance = NoiseAllowance(total_epsilon=1, total_delta=1e-6)
-    planned = plan_moments(grid_of(numbers(4), scale="given"), grid_of(numbers(4), scale="given").row_bounds, allowance)
+    calibration = NoiseCalibration.of(epsilon=1, delta=1e-6)
+    planned = plan_moments(
+        grid_of(numbers(4), scale="given"), grid_of(numbers(4), scale="given").row_bounds, calibration
+    )
     moments = planned.release(np.zeros((0, 4)), np.zeros(0, dtype=np.int64), random_source())
     assert (moments.products == moments.products.T).all()
     assert (moments.products != 0).all()
@@ -114,7 +116,7 @@ def test_ml_11_components_are_orthonormal_and_noise_is_symmetric(method: str) ->
 @pytest.mark.parametrize("pure", [True, False])
 def test_noise_of_products_has_its_scale(pure: bool) -> None:
     grid = grid_of(numbers(320), scale="given")
-    planned = plan_moments(grid, grid.row_bounds, NoiseAllowance(total_epsilon=1, total_delta=0 if pure else 1e-6))
+    planned = plan_moments(grid, grid.row_bounds, NoiseCalibration.of(epsilon=1, delta=0 if pure else 1e-6))
 
     def draw(size: int) -> Any:
         moments = planned.release(np.zeros((0, 320)), np.zeros(0, dtype=np.int64), random_source())
@@ -129,7 +131,7 @@ def test_noise_of_products_has_its_scale(pure: bool) -> None:
 @pytest.mark.statistical
 def test_noise_of_power_iterations_has_its_scale() -> None:
     row = grid_of(numbers(5), scale="given").row_bounds
-    planned = plan_power(row, NoiseAllowance(total_epsilon=1, total_delta=1e-6), share=Fraction(1), iterations=4)
+    planned = plan_power(row, NoiseCalibration.of(epsilon=1, delta=1e-6), share=Fraction(1), iterations=4)
     check_scale(
         lambda size: planned.noise.add(np.zeros(size, dtype=np.int64), random_source()),
         distributions.gaussian,
@@ -139,8 +141,8 @@ def test_noise_of_power_iterations_has_its_scale() -> None:
 
 def test_power_iterations_move_by_what_they_are_paid_for() -> None:
     grid = grid_of(numbers(4), scale="given")
-    allowance = NoiseAllowance(total_epsilon=1, total_delta=1e-6)
-    planned = plan_power(grid.row_bounds, allowance, share=Fraction(1), iterations=1)
+    calibration = NoiseCalibration.of(epsilon=1, delta=1e-6)
+    planned = plan_power(grid.row_bounds, calibration, share=Fraction(1), iterations=1)
     words = SeededRandomSource(8).words(400).reshape(25, 4, 4) / 2.0**64 - 0.5
     for square in words:
         guess, _ = np.linalg.qr(square[:, :2])
@@ -149,7 +151,7 @@ def test_power_iterations_move_by_what_they_are_paid_for() -> None:
         assert whole.astype(float) / 2**12 == pytest.approx(guess, abs=0.02)
         x = grid.steps(np.sign(square[:1])).astype(np.int64).astype(object)[0]
         moved = sum(int(item) ** 2 for item in np.outer(x, x @ whole).ravel())
-        assert moved * allowance.squared_multiplier <= planned.noise.squared_sigma
+        assert moved * calibration.squared_multiplier <= planned.noise.squared_sigma
 
 
 # Behavior ------------------------------------------------------------------------------------------------------------
@@ -273,7 +275,7 @@ def test_models_are_saved_and_drawn(tmp_path: Path) -> None:
 def test_an_audit_does_not_refute_the_claim_but_half_of_the_noise() -> None:
     whole = np.ones((60, 1))
     grid = grid_of(numbers(1), scale="given", origin="zero")
-    constant = plan_moments(grid, grid.row_bounds, NoiseAllowance(total_epsilon=1), centered=False).constant
+    constant = plan_moments(grid, grid.row_bounds, NoiseCalibration.of(epsilon=1), centered=False).constant
 
     def noisy_numbers(found: Any) -> float:
         noisy = found.n_rows_ * constant**2, found.explained_variance_[0] * found.n_rows_ * 2**30

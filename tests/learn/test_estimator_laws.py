@@ -15,7 +15,7 @@ from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
 from cloister.learn.base import TrainingPlan
 from cloister.learn.catalog import load_all
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 from cloister.testing.estimator_laws import EstimatorLaws, find_needed_options
 from cloister.testing.laws import Law
 from tests.learn.toys import ToyCenter, ToyCounts, ToyMean
@@ -68,8 +68,8 @@ class Extremes(PrivateGaussianNB):
 class Cheap(PrivateGaussianNB):
     """Does twice what it pays for."""
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
-        plan = super()._plan(facts, allowance)
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
+        plan = super()._plan(facts, calibration)
         return TrainingPlan(steps=plan.steps * 2, settings=plan.settings)
 
 
@@ -77,9 +77,9 @@ class Cheap(PrivateGaussianNB):
 class Overwriting(PrivateGaussianNB):
     """Changes its parameters."""
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
         self.variance_floor = float(self.variance_floor) / 2
-        return super()._plan(facts, allowance)
+        return super()._plan(facts, calibration)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -128,7 +128,7 @@ class Counting(PrivateGaussianNB):
         (Eager, "constructor_only_stores", "check it in fit"),
         (Forgetful, "saved_models_are_the_same", "."),
         (Silent, "default_randomness_is_secure", "put noise"),
-        (Counting, "steps_do_not_depend_on_the_rows", "allowance alone"),
+        (Counting, "steps_do_not_depend_on_the_rows", "calibration alone"),
     ],
 )
 def test_laws_catch_those_who_break_them(kind: Any, law: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,8 +129,8 @@ def test_laplace_noise_has_its_scale(adjacency: str, scale: float) -> None:
 @pytest.mark.statistical
 def test_gaussian_noise_has_its_scale() -> None:
     sample = _noise_of(12, delta=1e-5)
-    noise = PrivateCategoricalNB(delta=1e-5)._allowance().gaussian(Fraction(1), squared_sensitivity=12)
-    assert noise.squared_sigma >= 12 * PrivateCategoricalNB(delta=1e-5)._allowance().squared_multiplier
+    noise = PrivateCategoricalNB(delta=1e-5)._calibration().gaussian(Fraction(1), squared_sensitivity=12)
+    assert noise.squared_sigma >= 12 * PrivateCategoricalNB(delta=1e-5)._calibration().squared_multiplier
     # The law is that of the finer lattice on which the noise is drawn.
     check_scale(lambda _: sample * noise.refinement, discrete_gaussian, scale=noise.deviation * noise.refinement)
 
@@ -139,7 +139,7 @@ def test_gaussian_noise_has_its_scale() -> None:
 def test_an_audit_refutes_half_the_noise_and_not_the_noise_itself() -> None:
     table = np.array([["a", 0]] * 3, dtype=object)
     larger, smaller = (exact_vector(model_of(), table[:rows], [0] * rows).ravel() for rows in (3, 2))
-    noise = model_of()._allowance().laplace(Fraction(1), sensitivity=2)
+    noise = model_of()._calibration().laplace(Fraction(1), sensitivity=2)
     changed = np.flatnonzero(larger != smaller)
 
     def release(vector: Numbers, size: int, *, with_noise: LaplaceSteps = noise) -> Numbers:

@@ -84,10 +84,10 @@ def test_laplace_noise_has_its_scale() -> None:
 @pytest.mark.statistical
 def test_gaussian_noise_has_its_scale() -> None:
     sample = _noise_of(epsilon=2, delta=1e-5)
-    allowance = model_of(epsilon=2, delta=1e-5)._allowance()
-    noise = allowance.gaussian(Fraction(1), squared_sensitivity=STEP**2 * 126)
+    calibration = model_of(epsilon=2, delta=1e-5)._calibration()
+    noise = calibration.gaussian(Fraction(1), squared_sensitivity=STEP**2 * 126)
     assert isinstance(noise.event, GaussianEvent)
-    assert noise.squared_sigma >= STEP**2 * 126 * allowance.squared_multiplier
+    assert noise.squared_sigma >= STEP**2 * 126 * calibration.squared_multiplier
     check_scale(lambda _: sample, gaussian, scale=noise.deviation)  # steps are too fine to be seen
 
 

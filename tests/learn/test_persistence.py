@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -202,3 +203,20 @@ def test_other_guarantees_are_refused() -> None:
 
     with pytest.raises(ModelError, match="differential privacy"):
         model_of({**document(), "guarantee": KAnonymity(k=5).to_dict()})
+
+
+SAVED = Path(__file__).parents[1] / "golden" / "learn" / "saved"
+EXPECTED = json.loads((SAVED / "expected.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_files_that_an_earlier_version_saved_are_read(name: str) -> None:
+    """One file of each estimator, with what that version said about four rows."""
+    model = learn.load(SAVED / f"{name}.cloister")
+    assert document_of(model) == json.loads((SAVED / f"{name}.cloister").read_text("utf-8"))
+    rows = pd.DataFrame(EXPECTED[name]["rows"])
+    says = model.predict(rows) if hasattr(model, "predict") else model.transform(rows)
+    if np.asarray(says).dtype.kind in "fi":
+        np.testing.assert_allclose(np.asarray(says, dtype=float), EXPECTED[name]["says"], rtol=1e-9)
+    else:
+        assert says.tolist() == EXPECTED[name]["says"]

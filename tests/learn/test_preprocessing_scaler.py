@@ -17,7 +17,7 @@ from cloister.errors import BudgetExceededError, ParameterError, PrivacyParamete
 from cloister.learn import PrivateScaler
 from cloister.learn._inputs import read
 from cloister.learn.base import PUBLIC_FACTS
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 from cloister.testing import distributions
 from cloister.testing.statistics import check_scale
 from tests.learn import audits, data
@@ -70,7 +70,7 @@ def test_a_table_is_learned_from_as_an_array_is() -> None:
 
 
 def test_a_row_moves_the_moments_by_what_it_is_paid_for() -> None:
-    noise = scaler()._plan(read(scaler(), X, None).facts, NoiseAllowance(total_epsilon=1)).settings
+    noise = scaler()._plan(read(scaler(), X, None).facts, NoiseCalibration.of(epsilon=1)).settings
     step = 2**15
     for value in np.linspace(-step, step, 101).round():
         moved = step + 2 * (abs(value) + abs(round(value * value / step) - step // 2))
@@ -80,7 +80,7 @@ def test_a_row_moves_the_moments_by_what_it_is_paid_for() -> None:
 
 @pytest.mark.statistical
 def test_noise_has_its_scale() -> None:
-    noise = scaler()._plan(read(scaler(), X, None).facts, NoiseAllowance(total_epsilon=1)).settings
+    noise = scaler()._plan(read(scaler(), X, None).facts, NoiseCalibration.of(epsilon=1)).settings
     check_scale(
         lambda size: noise.add(np.zeros(size, dtype=np.int64), random_source()),
         distributions.laplace,

@@ -10,7 +10,7 @@ from cloister.learn._encoding import Encoding
 from cloister.learn._features import Categorical, Numeric
 from cloister.learn._row_grid import grid_of
 from cloister.learn._second_moments import column_sums, plan_moments
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 
 MIXED = Encoding((Numeric("age", 0, 1), Categorical("sex", ("f", "m"))))
 ROWS = np.array([[0.1, 1, 0], [0.5, 0, 1], [0.9, 1, 0], [0.3, 0, 0]])
@@ -19,7 +19,7 @@ ROWS = np.array([[0.1, 1, 0], [0.5, 0, 1], [0.9, 1, 0], [0.3, 0, 0]])
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_moments_are_those_of_the_rows_when_there_is_hardly_any_noise(delta: float) -> None:
     grid = grid_of(MIXED, scale="range")
-    planned = plan_moments(grid, grid.row_bounds, NoiseAllowance(total_epsilon=10**8, total_delta=delta))
+    planned = plan_moments(grid, grid.row_bounds, NoiseCalibration.of(epsilon=10**8, delta=delta))
     weights = np.array([5, 0, 2, 1000], dtype=np.int64)
     steps = grid.steps(ROWS)
     found = planned.release(steps, weights, random_source())
@@ -33,7 +33,7 @@ def test_moments_are_those_of_the_rows_when_there_is_hardly_any_noise(delta: flo
 
 def test_numbers_beyond_64_bits_are_exact() -> None:
     grid = grid_of(MIXED, scale="range")
-    planned = plan_moments(grid, grid.row_bounds, NoiseAllowance(total_epsilon=1))
+    planned = plan_moments(grid, grid.row_bounds, NoiseCalibration.of(epsilon=1))
     found = planned.release(grid.steps(ROWS), np.full(4, 2**40, dtype=np.int64), random_source())
     assert found.count == pytest.approx(2**42)
     assert found.mean == pytest.approx(grid.steps(ROWS).mean(axis=0), abs=1)
@@ -46,6 +46,6 @@ def test_sums_are_exact() -> None:
 
 def test_shares_are_shares() -> None:
     grid = grid_of(MIXED, scale="range")
-    allowance = NoiseAllowance(total_epsilon=1)
-    whole, half = (plan_moments(grid, grid.row_bounds, allowance, share=Fraction(1, part)) for part in (1, 2))
+    calibration = NoiseCalibration.of(epsilon=1)
+    whole, half = (plan_moments(grid, grid.row_bounds, calibration, share=Fraction(1, part)) for part in (1, 2))
     assert half.noise.deviation == pytest.approx(2 * whole.noise.deviation)

@@ -23,7 +23,7 @@ from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
 from cloister.learn.base import PUBLIC_FACTS, PrivateRegressor, TrainingPlan
 from cloister.learn.selection import _score, _split
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 from tests.learn import data
 
 GRID = {"variance_floor": [1e-3, 1e-1, 0.9]}
@@ -36,8 +36,8 @@ class Constant(PrivateRegressor):
     learned: ClassVar[tuple[str, ...]] = ()
     guess: float = 0.0
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
-        noise = allowance.noise(Fraction(1), sensitivity=1, squared_sensitivity=1)
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
+        noise = calibration.noise(Fraction(1), sensitivity=1, squared_sensitivity=1)
         return TrainingPlan(steps=(FitStep("count", noise.event),), settings=noise)
 
     def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:
@@ -89,8 +89,8 @@ def test_deltas_are_shared_for_one_row() -> None:
     assert found.guarantee_ == ApproxDP(
         epsilon=6, delta=1e-6, unit="patient", adjacency="user", assumptions=(PUBLIC_FACTS,)
     )
-    row = NoiseAllowance(total_epsilon=6, total_delta=1e-6, unit="patient", max_rows_per_unit=3)
-    share = NoiseAllowance(total_epsilon=row.epsilon / 3, total_delta=row.delta / 3)
+    row = NoiseCalibration.of(epsilon=6, delta=1e-6, unit="patient", max_rows_per_unit=3)
+    share = NoiseCalibration.of(epsilon=row.epsilon / 3, delta=row.delta / 3)
     assert found.steps_[0].event.squared_multiplier == share.squared_multiplier
 
 

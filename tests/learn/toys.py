@@ -14,7 +14,7 @@ from cloister.errors import ParameterError
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
 from cloister.learn.base import PrivateClusterer, PrivateRegressor, PrivateTransformer, TrainingPlan
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -24,8 +24,8 @@ class ToyCounts(PrivateTransformer):
     encodes: ClassVar[str] = "codes"
     learned: ClassVar[tuple[str, ...]] = ("counts_", "nested_")
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
-        noise = allowance.noise(Fraction(1), sensitivity=1, squared_sensitivity=1)
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
+        noise = calibration.noise(Fraction(1), sensitivity=1, squared_sensitivity=1)
         return TrainingPlan(steps=(FitStep("counts", noise.event),), settings=noise)
 
     def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:
@@ -45,10 +45,10 @@ class ToyMean(PrivateRegressor):
 
     learned: ClassVar[tuple[str, ...]] = ("mean_",)
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
-        if allowance.is_pure:
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
+        if calibration.is_pure:
             raise ParameterError("This needs a delta.", fix="write delta=1e-6.")
-        noise = allowance.gaussian(Fraction(1), squared_sensitivity=2 * 2**20)
+        noise = calibration.gaussian(Fraction(1), squared_sensitivity=2 * 2**20)
         return TrainingPlan(steps=(FitStep("sum and count", noise.event),), settings=noise)
 
     def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:
@@ -71,8 +71,8 @@ class ToyCenter(PrivateClusterer):
 
     learned: ClassVar[tuple[str, ...]] = ("center_",)
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
-        noise = allowance.noise(Fraction(1), sensitivity=2**11, squared_sensitivity=2**21)
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
+        noise = calibration.noise(Fraction(1), sensitivity=2**11, squared_sensitivity=2**21)
         return TrainingPlan(steps=(FitStep("sum and count", noise.event),), settings=noise)
 
     def _learn(self, facts: PublicFacts, rows: WeightedRows, plan: TrainingPlan, source: RandomSource) -> None:

@@ -15,12 +15,12 @@ from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import ParameterError
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 from cloister.synth import BayesianNetwork, IndependentMarginals
 from cloister.synth._cell_counts import CellCounts
 from cloister.synth.bayesian_network import NetworkFamily, _Growth
 from cloister.synth.inference._estimation import NoisyMarginal
-from cloister.synth.marginal_based import MarginalBudget, MarginalFit
+from cloister.synth.marginal_based import MarginalFit, PrivacyFilter
 from tests.synth.toys import people
 
 NAMES = ("a", "b", "c", "d")
@@ -67,7 +67,7 @@ def test_a_row_moves_a_score_by_at_most_one(rows: Any, extra: Any, noise: Any) -
             seen.append(NoisyMarginal((0, 2), np.reshape(noise[:9], (3, 3)).astype(float), 1.0))
         scores = [
             _Growth(
-                MarginalFit(FACTS, item, MarginalBudget(NoiseAllowance(total_epsilon=1)), SeededRandomSource(1), seen),
+                MarginalFit(FACTS, item, PrivacyFilter(NoiseCalibration.of(epsilon=1)), SeededRandomSource(1), seen),
                 100,
                 3,
                 1.0,

@@ -12,12 +12,12 @@ from cloister.core.random import SeededRandomSource, SystemRandomSource
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.errors import InternalError, ParameterError, ParameterTypeError
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 from cloister.synth import AdaptiveMarginals, SpanningTree
 from cloister.synth._cell_counts import CellCounts
 from cloister.synth.adaptive import _Picking
 from cloister.synth.inference._estimation import Estimator
-from cloister.synth.marginal_based import MarginalBudget, MarginalFit
+from cloister.synth.marginal_based import MarginalFit, PrivacyFilter
 from cloister.synth.spanning_tree import _dependence
 
 NAMES = ("a", "b", "c")
@@ -33,7 +33,7 @@ def work(rows: list[tuple[int, ...]], like: MarginalFit | None = None, *, epsilo
     made = MarginalFit(
         facts,
         CellCounts(table, facts.domain),
-        MarginalBudget(NoiseAllowance(total_epsilon=epsilon)),
+        PrivacyFilter(NoiseCalibration.of(epsilon=epsilon)),
         SystemRandomSource(),
     )
     if like is None:

@@ -23,7 +23,7 @@ from cloister.mechanisms.step_noise import laplace_standard_deviation
 from cloister.synth import HistogramSynthesizer, Impossible, load
 from cloister.synth._cell_counts import CellCounts, count_cells
 from cloister.synth.histogram import cells_half_width
-from cloister.synth.marginal_based import MarginalBudget, MarginalFit
+from cloister.synth.marginal_based import MarginalFit, PrivacyFilter
 from cloister.testing.distributions import Distribution, discrete
 from cloister.testing.statistics import check_scale
 from tests.synth.toys import ACCOUNT, SCHEMA, book, people
@@ -68,12 +68,12 @@ def truth(made: HistogramSynthesizer, table: Table) -> Any:
 
 def noise_of(made: HistogramSynthesizer, table: Table, fits: int) -> Any:
     """Return the noise of many fits, one row each; the counts are read once."""
-    facts, source, allowance = made.declared(table), random_source(), made._allowance()
+    facts, source, calibration = made.declared(table), random_source(), made._calibration()
     counts = CellCounts(table, facts.domain)
     exact = counts.marginal(range(len(facts.domain.names))).ravel()
     found = []
     for _ in range(fits):
-        work = MarginalFit(facts, counts, MarginalBudget(allowance), source)
+        work = MarginalFit(facts, counts, PrivacyFilter(calibration), source)
         made._modeled(work)
         found.append(work.seen[0].values.ravel() - exact)
     return np.array(found)
@@ -173,10 +173,10 @@ def test_syn_06_distance_from_the_data(
 ) -> None:
     """The bars are of clipped cells with continuous noise and of independent draws: these are met, ours do better."""
     made = kind(epsilon=epsilon)
-    facts, allowance, exact = made.declared(adult), made._allowance(), truth(made, adult)
+    facts, calibration, exact = made.declared(adult), made._calibration(), truth(made, adult)
     counts, clipped, modeled, sampled = CellCounts(adult, facts.domain), [], [], []
     for place in range(300):
-        work = MarginalFit(facts, counts, MarginalBudget(allowance), random_source())
+        work = MarginalFit(facts, counts, PrivacyFilter(calibration), random_source())
         model = made._modeled(work)
         clipped.append(distance(clip(work.seen[0].values), exact))
         modeled.append(distance(model.cliques[0], exact))
@@ -197,7 +197,7 @@ def test_gaussian_noise_is_the_smaller_of_two_calibrations() -> None:
     for epsilon in (0.1, 10):
         made = ages(epsilon=epsilon, delta=1e-6).fit(ages_table(10))
         assert isinstance(made.steps_[0].event, GaussianEvent)
-        assert made.measurements_[0].deviation <= MarginalBudget(made._allowance()).noise(Fraction(1)).deviation
+        assert made.measurements_[0].deviation <= PrivacyFilter(made._calibration()).noise(Fraction(1)).deviation
 
 
 @pytest.mark.parametrize(("options", "factor"), [({"adjacency": "replace"}, 2), ({"unit": "person"}, 3)])

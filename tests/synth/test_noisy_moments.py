@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from cloister.core.random import random_source
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 from cloister.mechanisms.step_noise import GaussianSteps, LaplaceSteps
 from cloister.synth._gaussian_mixtures import correlations, covariance_near, davies_bouldin, group_columns, merge_small
 from cloister.synth._moments import Box, NoisyMoments, cut_into_boxes, places_in, plan_moments, release_moments
@@ -35,9 +35,7 @@ def test_syn_10_means_and_covariances_of_a_fixed_cluster_move_as_far_as_stated_a
 
 @pytest.mark.parametrize("reach", [(3,), (2, 5), (1, 2, 3), (4, 4)])
 def test_no_row_of_a_box_moves_counts_sums_and_products_further_than_noise_is_made_for(reach: tuple[int, ...]) -> None:
-    pure, gaussian = (
-        plan_moments(NoiseAllowance(total_epsilon=1, total_delta=d), Fraction(1), reach) for d in (0, 1e-6)
-    )
+    pure, gaussian = (plan_moments(NoiseCalibration.of(epsilon=1, delta=d), Fraction(1), reach) for d in (0, 1e-6))
     rows = np.array(list(product(*(range(-step, step + 1) for step in reach))))
     above = np.triu_indices(len(reach))
     products = rows[:, above[0]] * rows[:, above[1]]
@@ -50,7 +48,7 @@ def test_no_row_of_a_box_moves_counts_sums_and_products_further_than_noise_is_ma
         assert isinstance(laplace, LaplaceSteps)
         assert isinstance(normal, GaussianSteps)
         assert laplace.sensitivity == np.abs(moved).sum(axis=1).max()
-        multiplier = 3 * NoiseAllowance(total_epsilon=1, total_delta=1e-6).squared_multiplier
+        multiplier = 3 * NoiseCalibration.of(epsilon=1, delta=1e-6).squared_multiplier
         farthest = int((moved**2).sum(axis=1).max())
         assert 0 <= normal.squared_sigma - farthest * multiplier <= 5
     assert sum(noise.epsilon for noise in (pure.count, pure.sums, pure.products)) == 1  # type: ignore[union-attr]
@@ -66,7 +64,7 @@ def test_moments_are_those_of_the_rows_when_there_is_hardly_any_noise(lows: list
     cells = st.tuples(*(st.integers(low, high) for low, high in zip(lows, highs, strict=True)))
     rows = np.array(data.draw(st.lists(cells, min_size=1, max_size=6)), dtype=np.float64)
     weights = np.arange(1, len(rows) + 1)
-    noise = plan_moments(NoiseAllowance(total_epsilon=10**12), Fraction(1), box.reach)
+    noise = plan_moments(NoiseCalibration.of(epsilon=10**12), Fraction(1), box.reach)
     found = release_moments(rows, weights, box, noise, random_source())
     each = np.repeat(rows / UNIT, weights, axis=0)
     assert found.count == len(each)
@@ -110,7 +108,7 @@ def test_boxes_cut_the_columns_that_tell_most_and_cover_every_row() -> None:
         steps,
         np.ones(1000, np.int64),
         levels=3,
-        allowance=NoiseAllowance(total_epsilon=1000),
+        calibration=NoiseCalibration.of(epsilon=1000),
         share=Fraction(1),
         fewest=50,
         source=random_source(),

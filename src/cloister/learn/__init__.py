@@ -60,28 +60,33 @@ if TYPE_CHECKING:
     from cloister.learn.trees.boosting import PrivateGradientBoosting as PrivateGradientBoosting
     from cloister.learn.trees.forest import PrivateForest as PrivateForest, PrivateTree as PrivateTree
 
+_ESTIMATORS = {
+    "categorical_nb": ("PrivateCategoricalNB", "cloister.learn.naive_bayes"),
+    "forest": ("PrivateForest", "cloister.learn.trees.forest"),
+    "gaussian_nb": ("PrivateGaussianNB", "cloister.learn.naive_bayes"),
+    "gradient_boosting": ("PrivateGradientBoosting", "cloister.learn.trees.boosting"),
+    "kmeans": ("PrivateKMeans", "cloister.learn.clustering.kmeans"),
+    "linear_regression": ("PrivateLinearRegression", "cloister.learn.linear.regression"),
+    "logistic_regression": ("PrivateLogisticRegression", "cloister.learn.linear.logistic"),
+    "mlp": ("PrivateMLP", "cloister.learn.neural.mlp"),
+    "mlp_regressor": ("PrivateMLPRegressor", "cloister.learn.neural.mlp"),
+    "pca": ("PrivatePCA", "cloister.learn.decomposition"),
+    "quantile_bins": ("PrivateQuantileBins", "cloister.learn.preprocessing"),
+    "scaler": ("PrivateScaler", "cloister.learn.preprocessing"),
+    "tree": ("PrivateTree", "cloister.learn.trees.forest"),
+}
+"""Every private estimator by the name that ``cloister train`` and the hub know it by: its class, and where it is."""
+
 _HOMES = {
+    **dict(_ESTIMATORS.values()),
     "DiscriminantComponents": "cloister.learn.compressive.linear_projections",
     "KernelDiscriminantComponents": "cloister.learn.compressive.kernel",
     "KernelPrincipalComponents": "cloister.learn.compressive.kernel",
     "LinearDiscriminants": "cloister.learn.compressive.linear_projections",
     "MultiDiscriminantRatio": "cloister.learn.compressive.linear_projections",
     "PrincipalComponents": "cloister.learn.compressive.linear_projections",
-    "PrivateCategoricalNB": "cloister.learn.naive_bayes",
-    "PrivateForest": "cloister.learn.trees.forest",
-    "PrivateGaussianNB": "cloister.learn.naive_bayes",
-    "PrivateGradientBoosting": "cloister.learn.trees.boosting",
-    "PrivateKMeans": "cloister.learn.clustering.kmeans",
-    "PrivateLinearRegression": "cloister.learn.linear.regression",
-    "PrivateLogisticRegression": "cloister.learn.linear.logistic",
-    "PrivateMLP": "cloister.learn.neural.mlp",
-    "PrivateMLPRegressor": "cloister.learn.neural.mlp",
-    "PrivatePCA": "cloister.learn.decomposition",
-    "PrivateQuantileBins": "cloister.learn.preprocessing",
-    "PrivateScaler": "cloister.learn.preprocessing",
     "PrivateSearch": "cloister.learn.selection",
     "PrivateTorch": "cloister.learn.torch",
-    "PrivateTree": "cloister.learn.trees.forest",
     "ProjectionRegistry": "cloister.learn.compressive.releases",
     "RandomProjection": "cloister.learn.compressive.random_projection",
     "UtilityCostRatio": "cloister.learn.compressive.linear_projections",
@@ -97,6 +102,7 @@ _HOMES = {
     "reconstruct_from_releases": "cloister.learn.compressive.releases",
     "utility_scores": "cloister.learn.compressive.utility",
 }
+"""Every public name, and where it is."""
 
 _WITHOUT_SKLEARN = ("PrivateTorch",)
 
@@ -116,9 +122,9 @@ def __getattr__(name: str) -> Any:  # any public object
     return value
 
 
-def homes() -> dict[str, str]:
-    """Return where each public name is defined."""
-    return dict(_HOMES)
+def estimator_homes() -> dict[str, tuple[str, str]]:
+    """Return the class and the module of each private estimator by its name, without loading any."""
+    return dict(_ESTIMATORS)
 
 
 def __dir__() -> list[str]:

@@ -29,7 +29,7 @@ from cloister.core.random import RandomSource
 from cloister.core.whole_rows import Floats, exact_product
 from cloister.learn._row_grid import RowBounds, RowGrid
 from cloister.learn._rows import CompactRows
-from cloister.mechanisms.allowance import NoiseAllowance, StepNoise
+from cloister.mechanisms.calibration import NoiseCalibration, StepNoise
 
 __all__ = [
     "Products",
@@ -262,24 +262,29 @@ def weight_of_count(row: RowBounds, width: int, *, pure: bool) -> int:
 
 
 def plan_moments(
-    grid: RowGrid, row: RowBounds, allowance: NoiseAllowance, *, share: Fraction = Fraction(1), centered: bool = True
+    grid: RowGrid,
+    row: RowBounds,
+    calibration: NoiseCalibration,
+    *,
+    share: Fraction = Fraction(1),
+    centered: bool = True,
 ) -> SecondMoments:
     """Return what a share buys.
 
     Args:
         grid: the columns.
         row: how large a row can be.
-        allowance: what may be spent.
+        calibration: what may be spent.
         share: which part of it.
         centered: whether the sums of columns are wanted too.
     """
-    constant = weight_of_count(row, len(grid.origins), pure=allowance.is_pure)
+    constant = weight_of_count(row, len(grid.origins), pure=calibration.is_pure)
     return SecondMoments(
         grid=grid,
         largest=row.largest,
         constant=constant,
         centered=centered,
-        noise=allowance.noise(
+        noise=calibration.noise(
             share,
             sensitivity=_l1_sensitivity(row, constant, centered=centered),
             squared_sensitivity=_l2_sensitivity_squared(row, constant, centered=centered),

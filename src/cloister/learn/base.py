@@ -2,19 +2,17 @@
 
 An estimator follows scikit-learn: the constructor stores its parameters, `fit` checks, pays, learns and returns the
 estimator. Bounds, values and classes are public parameters and never read from the data. `fit` plans from public facts
-alone (`_plan`), charges the ledger for the plan, and only then lets the plan's noise meet the rows (`_learn`). Where
-that fails, the model is one of noise alone (see `cloister.accounting.payment`). Each call of `fit` is another release.
+alone (`_plan`), charges the ledger for the plan, and only then lets the plan's noise meet the rows (`_learn`): the
+order is that of every `PaidFit`. Each call of `fit` is another release.
 """
 
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from copy import deepcopy
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +20,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, Regressor
 from sklearn.utils.validation import check_is_fitted
 
 from cloister.accounting.events import Event
-from cloister.accounting.payment import finish, pay
-from cloister.core.guarantees import DifferentialPrivacy
-from cloister.core.provenance import Provenance
-from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
+from cloister.core.guarantees import Caveat, DifferentialPrivacy
+from cloister.core.random import RandomSource, random_source
 from cloister.core.registry import Registry
 from cloister.core.whole_rows import Floats
-from cloister.data.schema import Schema
+from cloister.data.table import Table
 from cloister.errors import PrivacyParameterWarning, UnsafeMechanismError
 from cloister.learn._encoding import Encoding
 from cloister.learn._exact_steps import caveats_of_steps, warn_of_exact_steps
 from cloister.learn._inputs import Reading, encode, read
 from cloister.learn._outlook import FitOutlook, problem_of, warn_if_hopeless
 from cloister.learn._public_facts import PublicFacts
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
+from cloister.mechanisms.paid_fit import PaidFit, PricedFit
+
+if TYPE_CHECKING:
+    from cloister.mechanisms.saved_fits import SavedFits
 
 __all__ = [
     "FitPreview",
@@ -49,10 +49,9 @@ __all__ = [
 ]
 
 estimators: Registry[type[Any]] = Registry("private estimator")
-"""Every private estimator by name."""
+"""Every private estimator by name; `cloister.learn.catalog.load_all` fills it."""
 
 _SHARED = ("ledger", "random_state")
-_ABOUT_INPUT = ("n_features_in_", "feature_names_in_")
 PUBLIC_FACTS = "bounds, values and classes were known without looking at the data"
 
 
@@ -88,25 +87,29 @@ class FitPreview:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class _PricedTraining(PricedFit):
+    """A training that was priced, with what is told of it, and how many rows there are if somebody may know."""
+
+    preview: FitPreview
+    known_rows: int | None
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
+class PrivateEstimator(BaseEstimator, PaidFit):  # type: ignore[misc]  # scikit-learn is not typed
     """The base of all private estimators.
 
     Args:
-        epsilon: what a fit may cost.
-        delta: what a fit may cost besides; with 0 the promise is pure.
         bounds: public bounds of numeric features: (lows, highs), or {column: (low, high)}.
         domain: public values of categorical features: one list per feature, or {column: values}.
-        schema: a confirmed schema, for features of which neither says anything.
         features: which columns of a table or data frame to learn from.
-        ledger: a ledger that has an account for the dataset; without one, nobody keeps count.
-        dataset: the account in the ledger.
-        analyst: who pays, where the ledger limits analysts.
-        unit: what is protected: "row", or the column that names a person.
-        max_rows_per_unit: how many rows of a person are used.
-        adjacency: "add_remove" or "replace"; persons are added or removed with all their rows.
-        random_state: None; an integer is for tests, and breaks the promise.
+
+    What a fit costs, who pays and whom it protects are parameters of `PaidFit`; its ``schema`` is for features of which
+    neither bounds nor domain says anything.
     """
+
+    purpose: ClassVar[str] = "train"
+    outlives_fits: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
 
     target: ClassVar[str] = "none"
     """What y is: "classes", "number" or "none"."""
@@ -117,19 +120,9 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     learned: ClassVar[tuple[str, ...]] = ()
     """The attributes that a saved model keeps, besides those of the base."""
 
-    epsilon: Any = 1.0
-    delta: Any = 0.0
     bounds: Any = None
     domain: Any = None
-    schema: Schema | None = None
     features: Any = None
-    ledger: Any = None
-    dataset: str | None = None
-    analyst: str | None = None
-    unit: str = "row"
-    max_rows_per_unit: int = 1
-    adjacency: Any = "add_remove"
-    random_state: RandomState = None
 
     # Set on classes that have them, so that reading finds them everywhere.
     classes = None  # type: Any
@@ -138,8 +131,6 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
 
     guarantee_: DifferentialPrivacy = field(init=False)
     encoding_: Encoding = field(init=False)
-    steps_: tuple[FitStep, ...] = field(init=False)
-    provenance_: Provenance = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Any:  # itself
         """Learn from protected rows, for the price of epsilon and delta.
@@ -152,47 +143,73 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
             MissingBoundsError: if a public fact is missing. Nothing is paid.
             BudgetExceededError: if the ledger has less left.
         """
-        reading, plan, preview = self._prepare(X, y)
+        training = self._prepare(X, y)
         source = random_source(self.random_state)
-        # Whoever passes an array holds it, and is told what is wrong with it for free; a table is not looked at yet.
-        rows = None if reading.in_engine else reading.fetch(self)
-        warn_if_hopeless(plan.outlook, self._known_rows(reading), stacklevel=2, target=self.target)
+        if not isinstance(X, Table):
+            # Whoever passes an array holds it, and is told what is wrong with it for free.
+            rows = training.rows()
+            training = replace(training, rows=lambda: rows)
+        warn_if_hopeless(training.preview.outlook, training.known_rows, stacklevel=2, target=self.target)
         warn_of_exact_steps(self, stacklevel=2)
-        self._pay(preview)
-
-        def learn(fetch: Callable[[], Any]) -> None:
-            self._forget()
-            self._notes: list[str] = []
-            self._set_facts(reading, preview, source)
-            with np.errstate(all="ignore"):  # a warning of an overflow would be about the rows
-                self._learn(reading.facts, fetch(), plan, source)
-
-        try:
-            finish(
-                lambda: learn(lambda: reading.fetch(self) if rows is None else rows),
-                nothing=lambda: learn(lambda: reading.nothing(self)),
-            )
-        except BaseException:
-            self._forget()
-            raise
+        self._pay_and_look(training, source)
         for note in self._notes:
             warnings.warn(note, PrivacyParameterWarning, stacklevel=2)
         return self
+
+    def preview(self, X: Any, y: Any = None) -> FitPreview:
+        """Return what a fit would promise and do; nothing is learned or paid, and a table is not looked at.
+
+        Args:
+            X: as for `fit`.
+            y: as for `fit`.
+        """
+        return self._prepare(X, y).preview
+
+    def _prepare(self, X: Any, y: Any) -> _PricedTraining:
+        calibration = self._calibration()
+        reading = read(self, X, y)
+        plan = self._plan(reading.facts, calibration)
+        known_rows = self._known_rows(reading)
+        assumed = (PUBLIC_FACTS, *reading.facts.assumptions, *self._assumptions())
+        guarantee = calibration.guarantee(assumptions=assumed, free=not plan.steps)
+        event = calibration.event(plan.steps)
+        problem = problem_of(plan.outlook, known_rows, target=self.target)
+        preview = FitPreview(guarantee=guarantee, steps=plan.steps, event=event, outlook=plan.outlook, problem=problem)
+
+        def learn(rows: Any, source: RandomSource) -> None:
+            self._notes: list[str] = []
+            self._set_facts(reading, plan.steps)
+            with np.errstate(all="ignore"):  # a warning of an overflow would be about the rows
+                self._learn(reading.facts, rows, plan, source)
+
+        return _PricedTraining(
+            guarantee=guarantee,
+            # A fit that does not look at the rows has no steps, and is free.
+            event=event if plan.steps else None,
+            rows=lambda: reading.fetch(self),
+            nobody=lambda: reading.nothing(self),
+            learn=learn,
+            preview=preview,
+            known_rows=known_rows,
+        )
 
     def _note(self, text: str) -> None:
         """Say something about the fit that follows from released numbers alone, once the work is over."""
         self._notes.append(text)
 
-    def _set_facts(self, reading: Reading, preview: FitPreview, source: RandomSource) -> None:
-        """Set the attributes that are public: the promise, and what is known of the columns."""
+    def _known_rows(self, reading: Reading) -> int | None:
+        """Return how many rows were declared, or whoever holds them has."""
+        declared = getattr(self, "expected_rows", None)
+        return reading.held if declared is None else int(declared)
+
+    def _set_facts(self, reading: Reading, steps: tuple[FitStep, ...]) -> None:
+        """Set the attributes that are public: what is known of the columns, and what is paid for."""
         columns = reading.facts.encoding.columns
         self.finds_by_name_ = reading.in_engine
         if reading.in_engine:
             self.n_features_in_ = len(columns)
             self.feature_names_in_ = np.array(columns, dtype=object)
-        self.encoding_, self.steps_ = reading.facts.encoding, preview.steps
-        self.provenance_ = Provenance.of_today(dataset=self.dataset)
-        self.guarantee_ = preview.guarantee.with_caveat(*caveats_of(source), *caveats_of_steps(self))
+        self.encoding_, self.steps_ = reading.facts.encoding, steps
         self._set_public(reading.facts)
 
     @classmethod
@@ -204,63 +221,16 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         shared = set(PrivateEstimator._get_param_names())
         return (*sorted(shared), "classes", "target_bounds")
 
-    def preview(self, X: Any, y: Any = None) -> FitPreview:
-        """Return what a fit would promise and do; nothing is learned or paid, and a table is not looked at.
-
-        Args:
-            X: as for `fit`.
-            y: as for `fit`.
-        """
-        return self._prepare(X, y)[2]
-
-    def _prepare(self, X: Any, y: Any) -> tuple[Reading, TrainingPlan, FitPreview]:
-        allowance = self._allowance()
-        reading = read(self, X, y)
-        plan = self._plan(reading.facts, allowance)
-        assumed = (PUBLIC_FACTS, *reading.facts.assumptions, *self._assumptions())
-        guarantee = allowance.guarantee(assumptions=assumed, free=not plan.steps)
-        event = allowance.event(plan.steps)
-        problem = problem_of(plan.outlook, self._known_rows(reading), target=self.target)
-        preview = FitPreview(guarantee=guarantee, steps=plan.steps, event=event, outlook=plan.outlook, problem=problem)
-        return reading, plan, preview
-
-    def _known_rows(self, reading: Reading) -> int | None:
-        """Return how many rows were declared, or whoever holds them has."""
-        declared = getattr(self, "expected_rows", None)
-        return reading.held if declared is None else int(declared)
-
-    def _pay(self, preview: FitPreview) -> None:
-        """Charge the ledger for a fit; one that does not look at the rows has no steps, and is free."""
-        if not preview.steps:
-            return
-        pay(
-            preview.guarantee,
-            preview.event,
-            ledger=self.ledger,
-            dataset=self.dataset,
-            analyst=self.analyst,
-            purpose=f"train {type(self).__name__}",
-        )
-
-    def _forget(self) -> None:
-        """Drop what an earlier fit learned: no model may carry the promise of another one."""
-        for name in [name for name in vars(self) if name.endswith("_") and name not in _ABOUT_INPUT]:
-            delattr(self, name)
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model to a file that holds no row and no pickle; read it again with `cloister.learn.load`.
-
-        Args:
-            path: such as ``"income.cloister"``.
-            overwrite: whether a file that is there may be replaced.
-
-        Raises:
-            DataError: if the file is there already, or cannot be written.
-        """
-        from cloister.learn.persistence import save
-
+    def _check_fitted(self) -> None:
         check_is_fitted(self, "guarantee_")
-        save(self, path, overwrite=overwrite)
+
+    def _files(self) -> SavedFits[Any]:
+        from cloister.learn.persistence import SAVED_MODELS
+
+        return SAVED_MODELS
+
+    def _caveats(self) -> tuple[Caveat, ...]:
+        return caveats_of_steps(self)
 
     def _learned_state(self) -> dict[str, Any]:
         """Return what a saved model keeps: numbers, texts, arrays, and lists and dictionaries of them."""
@@ -285,15 +255,6 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
                 setattr(made, name, deepcopy(getattr(self, name)))
         return made
 
-    def _allowance(self) -> NoiseAllowance:
-        return NoiseAllowance(
-            total_epsilon=self.epsilon,
-            total_delta=self.delta,
-            adjacency=self.adjacency,
-            unit=self.unit,
-            max_rows_per_unit=self.max_rows_per_unit,
-        )
-
     def _assumptions(self) -> tuple[str, ...]:
         return ()
 
@@ -306,7 +267,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         return encode(self, X)
 
     @abstractmethod
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
         """Return what the fit will do, from public facts; refuse what cannot be done before anything is paid."""
 
     @abstractmethod

@@ -7,13 +7,22 @@ from typing import Any
 
 from cloister.core.registry import Registry
 from cloister.errors import MissingExtraError
-from cloister.learn import homes
+from cloister.learn import estimator_homes
 
-__all__ = ["load_all"]
+__all__ = ["load_all", "names"]
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all estimators, none of which is loaded for it.
+
+    >>> names()[0]
+    'categorical_nb'
+    """
+    return tuple(estimator_homes())
 
 
 def load_all() -> Registry[type[Any]]:
-    """Import the homes of all estimators, and return the registry that they have filled.
+    """Load all estimators, and return the registry that holds them.
 
     What needs an extra that is not installed is left out.
 
@@ -22,9 +31,11 @@ def load_all() -> Registry[type[Any]]:
     """
     from cloister.learn.base import estimators
 
-    for home in sorted(set(homes().values())):
+    for name, (kind, home) in estimator_homes().items():
+        if name in list(estimators):
+            continue
         try:
-            importlib.import_module(home)
+            estimators.register(name)(getattr(importlib.import_module(home), kind))
         except MissingExtraError:
             continue
     return estimators

@@ -47,8 +47,8 @@ from cloister.learn._second_moments import (
     products_of,
     products_of_coded,
 )
-from cloister.learn.base import PrivateTransformer, TrainingPlan, estimators
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.learn.base import PrivateTransformer, TrainingPlan
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 from cloister.mechanisms.step_noise import GaussianSteps
 from cloister.plotting import Figure
 
@@ -80,11 +80,13 @@ class FirstMoments:
         return count, np.clip(noisy[1:] / count, -self.largest, self.largest)
 
 
-def plan_first_moments(row: RowBounds, allowance: NoiseAllowance, *, share: Fraction, centered: bool) -> FirstMoments:
+def plan_first_moments(
+    row: RowBounds, calibration: NoiseCalibration, *, share: Fraction, centered: bool
+) -> FirstMoments:
     """Return what a share buys; the number of rows weighs as much as half of a largest row."""
     constant = max(1, row.largest)
     moved = constant**2 + (row.squares if centered else 0)
-    return FirstMoments(allowance.gaussian(share, squared_sensitivity=moved), constant, row.largest, centered)
+    return FirstMoments(calibration.gaussian(share, squared_sensitivity=moved), constant, row.largest, centered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +119,9 @@ class Power:
         return guess, variances
 
 
-def plan_power(row: RowBounds, allowance: NoiseAllowance, *, share: Fraction, iterations: int) -> Power:
+def plan_power(row: RowBounds, calibration: NoiseCalibration, *, share: Fraction, iterations: int) -> Power:
     """Return iterations that have a share together."""
-    noise = allowance.gaussian(share / iterations, squared_sensitivity=row.squares**2 * _FINE**2)
+    noise = calibration.gaussian(share / iterations, squared_sensitivity=row.squares**2 * _FINE**2)
     return Power(noise, iterations, row.largest)
 
 
@@ -151,7 +153,6 @@ class _Settings:
     power: Power | None = None
 
 
-@estimators.register("pca")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: ignore[misc]  # scikit-learn is not typed
     """Principal component analysis.
@@ -194,23 +195,23 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
 
     # Planning --------------------------------------------------------------------------------------------------------
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
-        method = self._method(allowance)
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
+        method = self._method(calibration)
         validation.check_choice(self.center, name="center", allowed=CENTERS)
         validation.check_choice(self.scale, name="scale", allowed=SCALES)
         grid, row, most = self._grid(facts)
         settings = _Settings(grid, row, most, self._count(len(grid.origins)))
         if method == "noisy_power":
-            return self._plan_power(settings, allowance)
-        moments = plan_moments(grid, row, allowance, centered=self.center == "private")
+            return self._plan_power(settings, calibration)
+        moments = plan_moments(grid, row, calibration, centered=self.center == "private")
         settings = _Settings(grid, row, most, settings.components, moments=moments)
         steps = (FitStep("second moments", moments.noise.event),)
         return TrainingPlan(steps=steps, settings=settings, outlook=_outlook(moments.noise.deviation, row))
 
-    def _plan_power(self, settings: _Settings, allowance: NoiseAllowance) -> TrainingPlan:
+    def _plan_power(self, settings: _Settings, calibration: NoiseCalibration) -> TrainingPlan:
         iterations = validation.check_count(self.max_iter, name="max_iter", at_least=1)
-        first = plan_first_moments(settings.row, allowance, share=_FIRST, centered=self.center == "private")
-        power = plan_power(settings.row, allowance, share=1 - _FIRST, iterations=iterations)
+        first = plan_first_moments(settings.row, calibration, share=_FIRST, centered=self.center == "private")
+        power = plan_power(settings.row, calibration, share=1 - _FIRST, iterations=iterations)
         steps = [FitStep("number and sums of rows", first.noise.event)]
         steps += [FitStep(f"iteration {number}", power.noise.event) for number in range(1, iterations + 1)]
         planned = _Settings(settings.grid, settings.row, settings.most, settings.components, first=first, power=power)
@@ -218,10 +219,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
             steps=tuple(steps), settings=planned, outlook=_outlook(power.noise.deviation / 2**12, settings.row)
         )
 
-    def _method(self, allowance: NoiseAllowance) -> str:
-        method = self.method or ("laplace" if allowance.is_pure else "analyze_gauss")
+    def _method(self, calibration: NoiseCalibration) -> str:
+        method = self.method or ("laplace" if calibration.is_pure else "analyze_gauss")
         validation.check_choice(method, name="method", allowed=METHODS)
-        if (method == "laplace") != allowance.is_pure:
+        if (method == "laplace") != calibration.is_pure:
             needs = "has no use for a delta" if method == "laplace" else "needs a delta"
             raise ParameterError(
                 f'method="{method}" {needs}.',

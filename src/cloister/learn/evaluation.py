@@ -6,9 +6,9 @@ for the number of rows that a model puts into each class.
 
 Privacy of `evaluate_privately`: claim epsilon-DP for one row added or removed. A row adds one to one of 2C counts, of
 rows of each of C public classes that the model predicts rightly or wrongly: 1 in L1. Everything else follows from the
-noisy counts. Persons with several rows and replaced rows are groups of rows, as in `allowance`. Predictions are counted
-in C cells, in the same way. All of that holds whatever the model is: a row is predicted by itself, and a model that
-fails on a row, or says anything but one class of it, predicts it wrongly, or in none of the cells.
+noisy counts. Persons with several rows and replaced rows are groups of rows, as in `NoiseCalibration`. Predictions are
+counted in C cells, in the same way. All of that holds whatever the model is: a row is predicted by itself, and a model
+that fails on a row, or says anything but one class of it, predicts it wrongly, or in none of the cells.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cloister.core.whole_rows import Floats, exact_product
 from cloister.errors import ParameterError
 from cloister.learn._inputs import no_rows, prepare_labeled
 from cloister.learn._rows import WeightedRows
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 from cloister.mechanisms.step_noise import LaplaceSteps
 
 __all__ = [
@@ -226,10 +226,10 @@ class _CountTerms:
     random_state: RandomState
 
     @cached_property
-    def allowance(self) -> NoiseAllowance:
+    def calibration(self) -> NoiseCalibration:
         """Return what may be spent, and for whom."""
-        return NoiseAllowance(
-            total_epsilon=self.epsilon,
+        return NoiseCalibration.of(
+            epsilon=self.epsilon,
             adjacency=self.adjacency,
             unit=self.unit,
             max_rows_per_unit=self.max_rows_per_unit,
@@ -238,18 +238,18 @@ class _CountTerms:
     @property
     def noise(self) -> LaplaceSteps:
         """Return the noise of counts of which a row adds one to one."""
-        return self.allowance.laplace(Fraction(1), sensitivity=1)
+        return self.calibration.laplace(Fraction(1), sensitivity=1)
 
     def counted(
         self, model: Any, X: Any, y: Any, *, count: Callable[[Any, WeightedRows], Any], purpose: str
     ) -> tuple[Any, DifferentialPrivacy]:
         """Return noisy counts, of which a row adds one to one, and what they promise; refuse, pay, then look."""
-        whom: dict[str, Any] = {"unit": self.allowance.unit, "max_rows_per_unit": self.allowance.max_rows_per_unit}
+        whom: dict[str, Any] = {"unit": self.calibration.unit, "max_rows_per_unit": self.calibration.max_rows_per_unit}
         fetch = prepare_labeled(model, X, y, **whom)
-        source, guarantee = random_source(self.random_state), self.allowance.guarantee()
+        source, guarantee = random_source(self.random_state), self.calibration.guarantee()
         pay(
             guarantee,
-            self.allowance.event((FitStep("rows in each cell", self.noise.event),)),
+            self.calibration.event((FitStep("rows in each cell", self.noise.event),)),
             ledger=self.ledger,
             dataset=self.dataset,
             analyst=self.analyst,

@@ -48,8 +48,8 @@ from cloister.errors import ParameterError
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import Pairs, WeightedRows
-from cloister.learn.base import PrivateClassifier, TrainingPlan, estimators
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
+from cloister.learn.base import PrivateClassifier, TrainingPlan
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration, StepNoise
 from cloister.mechanisms.step_noise import LaplaceSteps
 
 __all__ = [
@@ -85,7 +85,6 @@ _TINY = 1e-300
 """A probability of zero, where the smoothing is 0: less likely than anything else, and still comparable."""
 
 
-@estimators.register("categorical_nb")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateCategoricalNB(PrivateNaiveBayes):
     """Naive Bayes with discrete features, and numbers in public bins.
@@ -127,11 +126,11 @@ class PrivateCategoricalNB(PrivateNaiveBayes):
     alpha: float = 1.0
     bins: Any = 10
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
         if self.correction not in CORRECTIONS:
             raise ParameterError("There is no such correction.", fix=f"use one of {', '.join(map(repr, CORRECTIONS))}.")
         validation.check_between(self.alpha, name="alpha", lowest=0, highest=1e12)
-        noise = _least_noise(allowance, len(facts.encoding.features))
+        noise = _least_noise(calibration, len(facts.encoding.features))
         outlook = FitOutlook(
             rows=len(facts.target.classes or ()) * noise.deviation,
             what="the count of a value in a class",
@@ -178,12 +177,12 @@ class PrivateCategoricalNB(PrivateNaiveBayes):
         return scores
 
 
-def _least_noise(allowance: NoiseAllowance, features: int) -> StepNoise:
-    """Return the smaller noise that the whole allowance buys for counts of which a row changes one per feature."""
-    laplace = allowance.laplace(Fraction(1), sensitivity=features)
-    if allowance.is_pure:
+def _least_noise(calibration: NoiseCalibration, features: int) -> StepNoise:
+    """Return the smaller noise that the whole budget buys for counts of which a row changes one per feature."""
+    laplace = calibration.laplace(Fraction(1), sensitivity=features)
+    if calibration.is_pure:
         return laplace
-    gaussian = allowance.gaussian(Fraction(1), squared_sensitivity=features)
+    gaussian = calibration.gaussian(Fraction(1), squared_sensitivity=features)
     return laplace if laplace.deviation <= gaussian.deviation else gaussian
 
 
@@ -237,7 +236,6 @@ def _starts(sizes: tuple[int, ...]) -> NDArray[np.int64]:
 _BITS = 15
 
 
-@estimators.register("gaussian_nb")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateGaussianNB(PrivateNaiveBayes):
     """Naive Bayes with normally distributed features.
@@ -262,10 +260,10 @@ class PrivateGaussianNB(PrivateNaiveBayes):
 
     variance_floor: float = 1e-3
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
         validation.check_between(self.variance_floor, name="variance_floor", lowest=1e-12, highest=1)
         step, width = 2**_BITS, len(facts.encoding.names)
-        noise = allowance.noise(
+        noise = calibration.noise(
             Fraction(1),
             sensitivity=step + width * (step + step // 2),
             squared_sensitivity=step**2 + width * (step**2 + (step // 2) ** 2),

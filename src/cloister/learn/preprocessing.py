@@ -40,8 +40,8 @@ from cloister.learn._features import Numeric
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateTransformer, TrainingPlan, estimators
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
+from cloister.learn.base import PrivateTransformer, TrainingPlan
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration, StepNoise
 from cloister.mechanisms.selection import Select
 
 __all__ = ["PrivateQuantileBins", "PrivateScaler"]
@@ -53,7 +53,6 @@ _BITS = 15
 _FLOOR = 1e-3
 
 
-@estimators.register("scaler")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateScaler(PrivateTransformer):
     """Brings numbers to one scale; indicator columns of categories stay as they are.
@@ -82,7 +81,7 @@ class PrivateScaler(PrivateTransformer):
     scale_: Floats = field(init=False)
     n_rows_: float | None = field(init=False)
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
         validation.check_choice(self.method, name="method", allowed=METHODS)
         validation.check_between(self.limit, name="limit", lowest=1e-6, highest=1e6)
         if self.method == "public":
@@ -91,7 +90,7 @@ class PrivateScaler(PrivateTransformer):
         if not width:
             raise ParameterError("There are no numbers to scale.", fix='use method="public", or leave the scaler out.')
         step = 2**_BITS
-        noise = allowance.noise(
+        noise = calibration.noise(
             Fraction(1),
             sensitivity=step + width * (step + step // 2),
             squared_sensitivity=step**2 + width * (step**2 + (step // 2) ** 2),
@@ -168,7 +167,6 @@ class _Settings:
     cells: int
 
 
-@estimators.register("quantile_bins")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateQuantileBins(PrivateTransformer):
     """Cuts numbers at private quantiles, the same share of epsilon for each feature.
@@ -197,18 +195,18 @@ class PrivateQuantileBins(PrivateTransformer):
 
     # Planning --------------------------------------------------------------------------------------------------------
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
         validation.check_choice(self.encode, name="encode", allowed=ENCODINGS)
         bins = validation.check_count(self.n_bins, name="n_bins", at_least=2)
         cells = validation.check_count(self.n_cells, name="n_cells", at_least=bins)
-        if not allowance.is_pure:
+        if not calibration.is_pure:
             raise ParameterError("Quantiles are chosen with epsilon alone.", fix="leave delta out.")
         if not facts.encoding.is_numeric:
             raise ParameterError(
                 "Bins are for numbers, and there are categories.", fix="name the numbers in features=[...]."
             )
         levels = (bins - 1).bit_length()
-        epsilon = allowance.epsilon / (levels * len(facts.encoding.features))
+        epsilon = calibration.epsilon / (levels * len(facts.encoding.features))
         outlook = FitOutlook(
             rows=_edge(1, 2, epsilon, cells + 1).shortfall(),
             what="the number of rows below an edge",

@@ -9,7 +9,7 @@ Privacy: claim (epsilon, delta)-DP for one row added or removed. Given the coins
 learned from, the k trainings compose to (epsilon, delta), and the choice is made of what they gave. If it is held out,
 the models do not depend on it, and it moves every score by at most 1 (or 2**15 steps), all in the same direction, so
 that the choice is epsilon-DP. The coins do not depend on the rows, so the same holds on average over them. Persons
-with several rows, who may be on both sides, and replaced rows are groups of rows, as in `allowance`.
+with several rows, who may be on both sides, and replaced rows are groups of rows, as in `NoiseCalibration`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from cloister.learn._outlook import warn_if_hopeless
 from cloister.learn._rows import WeightedRows
 from cloister.learn.base import PUBLIC_FACTS, FitPreview, PrivateEstimator, TrainingPlan
 from cloister.learn.evaluation import predict_alone
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 from cloister.mechanisms.selection import Select
 
 __all__ = ["PrivateSearch"]
@@ -94,15 +94,15 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  #
             y: the target, one per row; for a table, the name of its column.
         """
         model, settings, threshold = self._model(), self._settings(), self._threshold()
-        whole = NoiseAllowance(
-            total_epsilon=self.epsilon,
-            total_delta=self.delta,
+        whole = NoiseCalibration.of(
+            epsilon=self.epsilon,
+            delta=self.delta,
             adjacency=model.adjacency,
             unit=model.unit,
             max_rows_per_unit=model.max_rows_per_unit,
         )
         reading = read(model, X, y)
-        share = NoiseAllowance(total_epsilon=whole.epsilon / len(settings), total_delta=whole.delta / len(settings))
+        share = NoiseCalibration.of(epsilon=whole.epsilon / len(settings), delta=whole.delta / len(settings))
         candidates = [clone(model).set_params(**chosen) for chosen in settings]
         # What a candidate cannot do it refuses here, before anything is paid.
         plans = [candidate._plan(reading.facts, share) for candidate in candidates]  # noqa: SLF001  # its family
@@ -112,14 +112,15 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  #
         rows = None if reading.in_engine else reading.rows()
         _warn_of(model, reading, plans, learned=1 - threshold / 2**64)
         warn_of_exact_steps(self, stacklevel=2)
-        model._pay(preview)  # noqa: SLF001  # its family
+        model._pay(preview.guarantee, preview.event)  # noqa: SLF001  # its family
         self._forget()
 
         def chosen(rows: WeightedRows) -> int:
             learned, held_out = _split(rows, threshold, source)
             for candidate, plan in zip(candidates, plans, strict=True):
                 _copy_names(model, candidate)
-                candidate._set_facts(reading, preview, source)  # noqa: SLF001  # its family
+                candidate._promise_as(preview.guarantee, source)  # noqa: SLF001  # its family
+                candidate._set_facts(reading, preview.steps)  # noqa: SLF001  # its family
                 with np.errstate(all="ignore"):  # a warning of an overflow would be about the rows
                     candidate._learn(reading.facts, reading.given(candidate, learned), plan, source)  # noqa: SLF001  # its family
             scores = [_score(candidate, held_out, reading) for candidate in candidates]
@@ -201,7 +202,7 @@ def _check_values(name: str, values: Any, known: list[str]) -> None:
         raise ParameterTypeError(f"The values of {name} are not a list.", fix=f'write grid={{"{name}": [1, 2]}}.')
 
 
-def _choice(count: int, whole: NoiseAllowance, *, is_number: bool) -> Select:
+def _choice(count: int, whole: NoiseCalibration, *, is_number: bool) -> Select:
     sensitivity = Fraction(_STEPS if is_number else 1)
     places = tuple(range(max(2, count)))
     return Select(candidates=places, score_sensitivity=sensitivity, epsilon=whole.epsilon, monotone=True)
@@ -216,7 +217,7 @@ def _warn_of(model: PrivateEstimator, reading: Reading, plans: list[TrainingPlan
 
 
 def _preview(
-    model: Any, reading: Reading, whole: NoiseAllowance, plans: list[TrainingPlan], choice: Select
+    model: Any, reading: Reading, whole: NoiseCalibration, plans: list[TrainingPlan], choice: Select
 ) -> FitPreview:
     assumed = (PUBLIC_FACTS, *reading.facts.assumptions, *model._assumptions())  # noqa: SLF001  # its family
     trained = [
@@ -229,11 +230,11 @@ def _preview(
     return FitPreview(guarantee=whole.guarantee(assumptions=assumed), steps=steps, event=_event(whole))
 
 
-def _event(whole: NoiseAllowance) -> PureEvent | ApproxEvent:
+def _event(whole: NoiseCalibration) -> PureEvent | ApproxEvent:
     """Return what the whole search is for the accountants: its two sides see different rows, so they do not add up."""
     if whole.is_pure:
-        return PureEvent(epsilon=whole.total_epsilon)
-    return ApproxEvent(epsilon=whole.total_epsilon, delta=whole.total_delta)
+        return PureEvent(epsilon=whole.budget.amount)
+    return ApproxEvent(epsilon=whole.budget.amount, delta=whole.budget.delta)
 
 
 def _split(rows: WeightedRows, threshold: int, source: RandomSource) -> tuple[WeightedRows, WeightedRows]:

@@ -43,7 +43,7 @@ from cloister.learn.neural._schedule import (
     poisson_sample,
     sample_rate,
 )
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 
 __all__ = ["ROUNDED_TOGETHER", "PrivateTorch"]
 
@@ -128,7 +128,7 @@ class PrivateTorch:
         """
         torch = _torch()
         features, truths = _rows(torch, inputs, targets)
-        schedule, allowance = self._plan_training()
+        schedule, calibration = self._plan_training()
         loss = _loss(torch, self.loss)
         _check_module(torch, self.module)
         _check_rows_apart(torch, self.module, loss, features, truths)
@@ -136,12 +136,12 @@ class PrivateTorch:
             schedule.outlook, len(features) if self.expected_rows is None else int(self.expected_rows), stacklevel=2
         )
         source = random_source(self.random_state)
-        guarantee = allowance.guarantee(assumptions=_ASSUMPTIONS)
+        guarantee = calibration.guarantee(assumptions=_ASSUMPTIONS)
         if self.rows_at_once > 1:
             guarantee = guarantee.with_caveat(ROUNDED_TOGETHER)
         pay(
             guarantee,
-            allowance.event(schedule.steps),
+            calibration.event(schedule.steps),
             ledger=self.ledger,
             dataset=self.dataset,
             analyst=self.analyst,
@@ -169,21 +169,21 @@ class PrivateTorch:
         self.module.train(training)
         return outputs
 
-    def _plan_training(self) -> tuple[Schedule, NoiseAllowance]:
-        allowance = NoiseAllowance(total_epsilon=self.epsilon, total_delta=self.delta, adjacency=self.adjacency)
-        check_sampling(allowance, what="PrivateTorch")
+    def _plan_training(self) -> tuple[Schedule, NoiseCalibration]:
+        calibration = NoiseCalibration.of(epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
+        check_sampling(calibration, what="PrivateTorch")
         rate, rows = sample_rate(rate=self.sample_rate, rows=self.expected_rows, batch=self.batch_size)
         validation.check_count(self.rows_at_once, name="rows_at_once", at_least=1)
         validation.check_positive(self.clip, name="clip")
         epochs: Fraction = validation.check_positive(self.epochs, name="epochs")
         schedule = plan_schedule(
-            allowance,
+            calibration,
             rate=rate,
             expected_rows=rows,
             count=max(1, round(epochs / rate)),
             squared_sensitivity=4**_NORM_BITS,
         )
-        return schedule, allowance
+        return schedule, calibration
 
     def _train(self, rows: _Rows, schedule: Schedule, source: RandomSource) -> None:
         optimizer = self._optimizer(rows.torch, rows.parameters)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from cloister.core.random import RandomSource
 from cloister.core.whole_rows import Floats, exact_product
-from cloister.mechanisms.allowance import NoiseAllowance, StepNoise
+from cloister.mechanisms.calibration import NoiseCalibration, StepNoise
 from cloister.synth._numeric import UNIT
 
 __all__ = ["Box", "MomentNoise", "NoisyMoments", "cut_into_boxes", "places_in", "plan_moments", "release_moments"]
@@ -78,7 +78,7 @@ class NoisyMoments:
         return NoisyMoments(self.count + other.count, self.sums + other.sums, self.products + other.products)
 
 
-def plan_moments(allowance: NoiseAllowance, share: Fraction, reach: tuple[int, ...]) -> MomentNoise:
+def plan_moments(calibration: NoiseCalibration, share: Fraction, reach: tuple[int, ...]) -> MomentNoise:
     """Return the noise that a share buys for rows that reach so far from the middle."""
     # From the middle of its range a square moves half as far; halves are rounded up, as sensitivities are.
     squares = [-(-(step**2) // 2) for step in reach]
@@ -87,9 +87,9 @@ def plan_moments(allowance: NoiseAllowance, share: Fraction, reach: tuple[int, .
     pairs = (total**2 - total_squared) // 2
     pairs_squared = (total_squared**2 - sum(step**4 for step in reach)) // 2
     return MomentNoise(
-        count=allowance.noise(share * _THIRD, sensitivity=1, squared_sensitivity=1),
-        sums=allowance.noise(share * _THIRD, sensitivity=max(1, total), squared_sensitivity=max(1, total_squared)),
-        products=allowance.noise(
+        count=calibration.noise(share * _THIRD, sensitivity=1, squared_sensitivity=1),
+        sums=calibration.noise(share * _THIRD, sensitivity=max(1, total), squared_sensitivity=max(1, total_squared)),
+        products=calibration.noise(
             share * _THIRD,
             sensitivity=max(1, pairs + sum(squares)),
             squared_sensitivity=max(1, pairs_squared + sum(square**2 for square in squares)),
@@ -134,7 +134,7 @@ def cut_into_boxes(
     weights: NDArray[np.int64],
     *,
     levels: int,
-    allowance: NoiseAllowance,
+    calibration: NoiseCalibration,
     share: Fraction,
     fewest: int,
     source: RandomSource,
@@ -145,13 +145,13 @@ def cut_into_boxes(
         steps: the rows, in whole steps.
         weights: how often each row occurs.
         levels: how often a box is halved.
-        allowance: what may be spent.
+        calibration: what may be spent.
         share: which part of it.
         fewest: a box is halved where both halves have so many rows, as far as noise can tell.
         source: of the noise.
     """
     width = steps.shape[1]
-    noise = allowance.noise(share / levels, sensitivity=1 + width, squared_sensitivity=1 + width)
+    noise = calibration.noise(share / levels, sensitivity=1 + width, squared_sensitivity=1 + width)
     open_boxes, done = [Box.whole(width)], []
     for _ in range(levels):
         halves: list[Box] = []

@@ -39,7 +39,7 @@ from cloister.synth.expectation import Expectation
 from cloister.synth.inference._estimation import Estimator
 from cloister.synth.inference._junction_tree import TreeSizes, mask_of, neighbor_masks
 from cloister.synth.inference._marginal_model import MarginalModel
-from cloister.synth.marginal_based import MarginalBudget, MarginalFit, MarginalSynthesizer, column_expectations
+from cloister.synth.marginal_based import MarginalFit, MarginalSynthesizer, column_expectations
 
 __all__ = ["AdaptiveMarginals"]
 
@@ -82,15 +82,15 @@ class AdaptiveMarginals(MarginalSynthesizer):
     max_cells: int = 100_000
 
     def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
-        purse = MarginalBudget(self._allowance())
+        privacy_filter = self._privacy_filter()
         self._weights(facts)
         check_count(self.max_cells, name="max_cells", at_least=1)
-        columns = column_expectations(facts, purse, self._first(facts))
+        columns = column_expectations(facts, privacy_filter, self._first(facts))
         if len(columns) == 1:
             return columns
         largest = sorted(facts.domain.sizes)[-2:]
         each = (1 - self._first(facts)) / (_USUAL * len(columns))
-        noise = purse.noise(each * (1 - _CHOICE))
+        noise = privacy_filter.noise(each * (1 - _CHOICE))
         return (*columns, Expectation.of("the largest pair of columns", math.prod(largest), noise))
 
     def _first(self, facts: SynthesisFacts) -> Fraction:
@@ -99,7 +99,7 @@ class AdaptiveMarginals(MarginalSynthesizer):
     def _rounds(self, work: MarginalFit, rows: float, candidates: Sequence[Columns]) -> int:
         """Return how many rounds there are: more where noise is small for a released number of rows."""
         sizes = work.facts.domain.sizes
-        usual = work.purse.deviation(work.purse.left * (1 - _CHOICE) / (_USUAL * len(sizes)))
+        usual = work.privacy_filter.deviation(work.privacy_filter.left * (1 - _CHOICE) / (_USUAL * len(sizes)))
         cells = statistics.median(math.prod(sizes[column] for column in part) for part in candidates)
         per_column = _USUAL * _BEARABLE / Expectation("a candidate", round(cells), usual).error(round(rows))
         return max(1, round(len(sizes) * min(max(per_column, float(_FEWEST)), float(_MOST))))
@@ -144,7 +144,7 @@ class AdaptiveMarginals(MarginalSynthesizer):
         first = self._first(work.facts)
         work.measure_columns(first)
         model = work.estimate(_LAST)
-        if work.purse.left <= 0:
+        if work.privacy_filter.left <= 0:
             return model
         candidates = self._weights(work.facts)
         rounds = self._rounds(work, model.total, list(candidates))
@@ -153,7 +153,7 @@ class AdaptiveMarginals(MarginalSynthesizer):
             self._tell(number / rounds, "choosing and measuring marginals")
             # What is left is shared by the rounds that are left: rounding never overspends, and an early end
             # leaves the rest unspent.
-            if not picking.measure_next(model, work.purse.left / (rounds - number)):
+            if not picking.measure_next(model, work.privacy_filter.left / (rounds - number)):
                 break
             model = work.estimate(_ROUND, start=model)
         self._tell(0.95, "estimating")
@@ -182,10 +182,10 @@ class _Picking:
 
     def measure_next(self, model: MarginalModel, share: Fraction) -> bool:
         """Choose a marginal and measure it, or return False where no candidate fits."""
-        candidates = self._fitting(1 - self.work.purse.left + share)
+        candidates = self._fitting(1 - self.work.privacy_filter.left + share)
         if not candidates:
             return False
-        deviation = self.work.purse.deviation(share * (1 - _CHOICE))
+        deviation = self.work.privacy_filter.deviation(share * (1 - _CHOICE))
         scores = self._scores(model, candidates, deviation)
         # A score moves by its own weight at most, and the choice is calibrated to the largest of them.
         top = max(self.weights[part] for part in candidates)

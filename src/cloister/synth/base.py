@@ -1,8 +1,9 @@
 """What every synthesizer is: public facts, a fit that pays before it looks, and rows that cost nothing.
 
-The constructor stores its parameters. `fit` checks, pays, measures and returns the synthesizer; it is the only call
-that touches protected rows. `sample` draws from what was measured: any number of rows, any number of times, free. The
-cells of every column, and whatever holds between columns, are public and never read from the data.
+The constructor stores its parameters. `fit` checks, pays, measures and returns the synthesizer, in the order of every
+`PaidFit`; it is the only call that touches protected rows. `sample` draws from what was measured: any number of rows,
+any number of times, free. The cells of every column, and whatever holds between columns, are public and never read
+from the data.
 
 Being synthetic protects nobody by itself: what protects is the guarantee, and a synthetic row may equal a real one by
 chance. No row is compared with the data after the fit, since dropping equal ones would tell who is in the data.
@@ -11,7 +12,7 @@ chance. No row is compared with the data after the fit, since dropping equal one
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -20,10 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pyarrow as pa
 
 from cloister.accounting.events import Event
-from cloister.accounting.payment import finish, pay
 from cloister.core.guarantees import Guarantee
-from cloister.core.provenance import SYNTHETIC, Provenance
-from cloister.core.random import RandomSource, RandomState, SeededRandomSource, caveats_of, random_source
+from cloister.core.provenance import SYNTHETIC
+from cloister.core.random import RandomSource, RandomState, SeededRandomSource, random_source
 from cloister.core.registry import Registry
 from cloister.core.validation import check_count
 from cloister.crypto.certificates import certify
@@ -37,16 +37,16 @@ from cloister.errors import (
     PrivacyParameterWarning,
     UnknownColumnError,
 )
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.paid_fit import PaidFit, PricedFit
 from cloister.synth._cell_counts import person_rows
 from cloister.synth._domain import TableDomain, declare_domain, public_schema
 from cloister.synth.constraints import AtMost, Constraint, Determines, SumOf, check_columns, derived_columns, zeros_of
-from cloister.synth.expectation import Expectation, warn_of_noise
+from cloister.synth.expectation import Expectation, SynthesisPreview, warn_of_noise
 
 if TYPE_CHECKING:
     from cloister.crypto.signatures import SigningKey
+    from cloister.mechanisms.saved_fits import SavedFits
     from cloister.report import Report
-    from cloister.synth.expectation import SynthesisPreview
 
 __all__ = ["Progress", "SynthesisFacts", "Synthesizer", "synthesizers"]
 
@@ -86,51 +86,32 @@ class SynthesisFacts:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Synthesizer(ABC):
+class Synthesizer(PaidFit):
     """The base of all synthesizers.
 
     Args:
-        epsilon: what a fit may cost.
-        delta: what a fit may cost besides; with 0 the promise is pure.
         columns: which columns; without it, all that the schema describes but identifiers.
-        schema: what is publicly known of the columns; the table's own by default.
         bins: into how many bins numbers, dates and times are cut, or at which edges: for all, or by column.
         complete: the columns that never have missing values, which is public knowledge; or True for all.
         constraints: what is publicly known to hold between columns.
         expected_rows: about how many rows there are, if that is public: for warnings, and for what a network can bear.
-        ledger: a ledger that has an account for the dataset, or its address; without one, nobody keeps count.
-        dataset: the account in the ledger.
-        analyst: who pays, where the ledger limits analysts.
-        unit: what is protected: "row", or the column that names a person.
-        max_rows_per_unit: how many rows of a person are used.
-        adjacency: "add_remove" or "replace"; persons are added or removed with all their rows.
         progress: called now and then with the share that is done and what is being done.
-        random_state: None; an integer is for tests, and breaks the promise.
+
+    What a fit costs, who pays and whom it protects are parameters of `PaidFit`; its ``schema`` is the table's own by
+    default.
     """
 
+    purpose: ClassVar[str] = "synthesize with"
     always_shown: ClassVar[tuple[str, ...]] = ("epsilon",)
 
-    epsilon: Any = 1.0
-    delta: Any = 0.0
     columns: Any = None
-    schema: Schema | None = None
     bins: Any = None
     complete: Any = ()
     constraints: Any = ()
     expected_rows: int | None = None
-    ledger: Any = None
-    dataset: str | None = None
-    analyst: str | None = None
-    unit: str = "row"
-    max_rows_per_unit: int = 1
-    adjacency: Any = "add_remove"
     progress: Progress | None = None
-    random_state: RandomState = None
 
-    guarantee_: Guarantee = field(init=False)
     facts_: SynthesisFacts = field(init=False)
-    steps_: tuple[FitStep, ...] = field(init=False)
-    provenance_: Provenance = field(init=False)
     rows_: float = field(init=False)
 
     def __repr__(self) -> str:
@@ -157,26 +138,13 @@ class Synthesizer(ABC):
         guarantee, event = self._promise(facts)
         self._expect(facts)
         source = random_source(self.random_state)
-        self._pay(guarantee, event)
 
-        def learn(rows: Table) -> None:
-            # An attempt that failed half way must leave nothing behind for the next one.
-            self._forget()
+        def learn(rows: Table, source: RandomSource) -> None:
+            self.facts_ = facts
             self._learn(facts, person_rows(rows, facts.domain, unit=self.unit, limit=self.max_rows_per_unit), source)
 
-        try:
-            if event is None:
-                learn(opened)
-            else:
-                # A row that makes the fit fail must not be seen to do so: the same fit on no rows, with the
-                # same noise, takes its place.
-                finish(lambda: learn(opened), nothing=lambda: learn(opened.without_rows()))
-        except BaseException:
-            self._forget()
-            raise
-        self.facts_ = facts
-        self.guarantee_ = guarantee.with_caveat(*caveats_of(source))
-        self.provenance_ = Provenance.of_today(dataset=self.dataset)
+        fit = PricedFit(guarantee=guarantee, event=event, rows=lambda: opened, nobody=opened.without_rows, learn=learn)
+        self._pay_and_look(fit, source)
         return self
 
     def declared(self, table: Table) -> SynthesisFacts:
@@ -227,9 +195,10 @@ class Synthesizer(ABC):
         Args:
             table: as for `fit`; it is not looked at.
         """
-        from cloister.synth.expectation import preview_of
-
-        return preview_of(self, self._opened(table))
+        facts = self.declared(self._opened(table))
+        guarantee, event = self._promise(facts)
+        expectations = self._expectations(facts)
+        return SynthesisPreview(guarantee=guarantee, event=event, columns=facts.order, expectations=expectations)
 
     @property
     def expectations(self) -> tuple[Expectation, ...]:
@@ -256,32 +225,6 @@ class Synthesizer(ABC):
                 PrivacyParameterWarning,
                 stacklevel=5,
             )
-
-    def _allowance(self) -> NoiseAllowance:
-        return NoiseAllowance(
-            total_epsilon=self.epsilon,
-            total_delta=self.delta,
-            adjacency=self.adjacency,
-            unit=self.unit,
-            max_rows_per_unit=self.max_rows_per_unit,
-        )
-
-    def _pay(self, guarantee: Guarantee, event: Event | None) -> None:
-        if event is None:
-            return
-        pay(
-            guarantee,  # type: ignore[arg-type]  # what costs something is differentially private
-            event,
-            ledger=self.ledger,
-            dataset=self.dataset,
-            analyst=self.analyst,
-            purpose=f"synthesize with {type(self).__name__}",
-        )
-
-    def _forget(self) -> None:
-        """Drop what an earlier fit learned: no model may carry the promise of another one."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
 
     def _tell(self, share: float, what: str) -> None:
         (self.progress or no_progress)(share, what)
@@ -348,19 +291,13 @@ class Synthesizer(ABC):
         """Return the smallest number of rows that `sample` gives, other than none."""
         return 1
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model to a file that holds no row and no pickle; read it again with `cloister.synth.load`.
+    def _check_fitted(self) -> None:
+        _ = self.fitted_facts
 
-        Args:
-            path: such as ``"patients.cloister"``.
-            overwrite: whether a file that is there may be replaced.
+    def _files(self) -> SavedFits[Any]:
+        from cloister.synth.documents import SAVED_SYNTHESIZERS
 
-        Raises:
-            DataError: if the file is there already, or cannot be written.
-        """
-        from cloister.synth.documents import save
-
-        save(self, path, overwrite=overwrite)
+        return SAVED_SYNTHESIZERS
 
     def certify(
         self,
@@ -378,9 +315,7 @@ class Synthesizer(ABC):
             conditions: what was asked of the rows, as ``sex=F``.
             overwrite: whether a certificate that is there may be replaced.
         """
-        from cloister.synth.documents import recipe_of
-
-        recipe = recipe_of(self) | ({"conditions": list(conditions)} if conditions else {})
+        recipe = self._files().recipe_of(self) | ({"conditions": list(conditions)} if conditions else {})
         return certify(
             [path],
             kind=SYNTHETIC,
@@ -416,14 +351,6 @@ class Synthesizer(ABC):
     @abstractmethod
     def _draw(self, count: int, conditions: dict[str, Any], source: RandomSource) -> dict[str, Any]:
         """Return an Arrow array for each modeled column."""
-
-    @abstractmethod
-    def _learned_state(self) -> dict[str, Any]:
-        """Return what a saved model keeps: numbers, texts, arrays, and lists and dictionaries of them."""
-
-    @abstractmethod
-    def _restore(self, state: dict[str, Any]) -> None:
-        """Set what `_learned_state` returned, as it was read from a file."""
 
 
 def _default(synthesizer: Synthesizer, name: str) -> Any:

@@ -39,7 +39,7 @@ from cloister.synth.expectation import Expectation
 from cloister.synth.inference._estimation import Estimator, NoisyMarginal, total_of
 from cloister.synth.inference._junction_tree import Floats
 from cloister.synth.inference._marginal_model import MarginalModel
-from cloister.synth.marginal_based import MarginalBudget, MarginalFit, MarginalSynthesizer, column_expectations
+from cloister.synth.marginal_based import MarginalFit, MarginalSynthesizer, column_expectations
 
 __all__ = ["BayesianNetwork"]
 
@@ -88,12 +88,15 @@ class BayesianNetwork(MarginalSynthesizer):
         check_count(self.degree, name="degree", at_least=1)
         check_count(self.max_cells, name="max_cells", at_least=1)
         check_positive(number(self.theta, name="theta"), name="theta")
-        purse = MarginalBudget(self._allowance())
-        columns = column_expectations(facts, purse, self._shares(facts)[0])
+        privacy_filter = self._privacy_filter()
+        columns = column_expectations(facts, privacy_filter, self._shares(facts)[0])
         if len(columns) == 1:
             return columns
         pair = math.prod(sorted(facts.domain.sizes)[-2:])
-        return (*columns, Expectation.of("the largest pair of columns", pair, purse.noise(self._shares(facts)[2])))
+        return (
+            *columns,
+            Expectation.of("the largest pair of columns", pair, privacy_filter.noise(self._shares(facts)[2])),
+        )
 
     def _shares(self, facts: SynthesisFacts) -> tuple[Fraction, Fraction, Fraction]:
         """Return what goes to columns, to each choice and to each family."""
@@ -104,7 +107,7 @@ class BayesianNetwork(MarginalSynthesizer):
 
     def _family_noise(self, facts: SynthesisFacts) -> float:
         share = self._shares(facts)[2]
-        return MarginalBudget(self._allowance()).deviation(share) if share else math.inf
+        return self._privacy_filter().deviation(share) if share else math.inf
 
     def _modeled(self, work: MarginalFit) -> MarginalModel:
         single, choice, family = self._shares(work.facts)
@@ -119,7 +122,7 @@ class BayesianNetwork(MarginalSynthesizer):
             work.measure(chosen.members, family)
             growth.add(chosen)
         self.network_ = (*growth.network, *(NetworkFamily(column, ()) for column in growth.left))
-        if work.purse.left > 0:
+        if work.privacy_filter.left > 0:
             _measure_again(work, growth.left)
         self._tell(0.8, "estimating")
         return work.estimate(_ESTIMATOR)
@@ -230,6 +233,6 @@ def _sum_out(item: NoisyMarginal, columns: Columns) -> NoisyMarginal:
 def _measure_again(work: MarginalFit, columns: Sequence[int]) -> None:
     """Spend what is left on columns by themselves: on those that are connected with no other, if there are any."""
     again = list(columns) or list(range(len(work.facts.domain.names)))
-    each = work.purse.left / len(again)
+    each = work.privacy_filter.left / len(again)
     for column in again:
         work.measure((column,), each)

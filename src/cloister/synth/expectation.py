@@ -9,18 +9,14 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from cloister.accounting.events import Event
 from cloister.core.guarantees import Guarantee
 from cloister.errors import PrivacyParameterWarning
-from cloister.mechanisms.allowance import StepNoise
+from cloister.mechanisms.calibration import StepNoise
 
-if TYPE_CHECKING:
-    from cloister.data.table import Table
-    from cloister.synth.base import Synthesizer
-
-__all__ = ["Expectation", "SynthesisPreview", "preview_of", "warn_of_noise"]
+__all__ = ["Expectation", "SynthesisPreview", "warn_of_noise"]
 
 
 _MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
@@ -126,14 +122,6 @@ class SynthesisPreview:
             "columns": list(self.columns),
             "expected": [item.to_dict() for item in self.expectations],
         }
-
-
-def preview_of(synthesizer: Synthesizer, table: Table) -> SynthesisPreview:
-    """Return what a fit would cost and how exact it would be, from public facts."""
-    facts = synthesizer.declared(table)
-    guarantee, event = synthesizer._promise(facts)  # noqa: SLF001  # the synthesizer's own preview
-    expectations = synthesizer._expectations(facts)  # noqa: SLF001
-    return SynthesisPreview(guarantee=guarantee, event=event, columns=facts.order, expectations=expectations)
 
 
 def _noise(item: Expectation) -> str:

@@ -19,7 +19,7 @@ numbers on a public grid, each row by itself. The first release has a tenth of t
 with shares of groups by their number of columns, which are fixed once the groups are released; of a group's share, two
 ninths choose boxes and seven ninths measure moments, or all of it where nothing is cut. A row is in one class and one
 box of a group, so classes and boxes are parallel, and groups add up. See `cloister.synth._moments` for how far
-a row moves each release, and `cloister.mechanisms.allowance` for how shares compose. The numbers of groups and boxes
+a row moves each release, and `cloister.mechanisms.calibration` for how shares compose. The numbers of groups and boxes
 follow from public facts and released numbers.
 """
 
@@ -41,7 +41,7 @@ from cloister.core.validation import check_count
 from cloister.core.whole_rows import Floats
 from cloister.data.table import Table
 from cloister.errors import PrivacyParameterWarning
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 from cloister.synth._gaussian_mixtures import Mixture, class_weights, correlations, group_columns, mixture_of
 from cloister.synth._moments import Box, NoisyMoments, cut_into_boxes, places_in, plan_moments, release_moments
 from cloister.synth._numeric import (
@@ -74,12 +74,12 @@ class _Work:
 
     read: NumericRows
     classes: int
-    allowance: NoiseAllowance
+    calibration: NoiseCalibration
     source: RandomSource
     steps: list[FitStep] = field(default_factory=list)
 
     def pay(self, label: str, share: Fraction) -> None:
-        self.steps.append(FitStep(label, _event(self.allowance, share)))
+        self.steps.append(FitStep(label, _event(self.calibration, share)))
 
 
 @synthesizers.register("grouped_gaussian")
@@ -114,10 +114,10 @@ class GroupedGaussian(NumericSynthesizer):
     # What it costs, and how exact it will be -------------------------------------------------------------------------
 
     def _promise(self, facts: SynthesisFacts) -> tuple[Guarantee, Event | None]:
-        allowance, grouping = self._allowance(), self._grouping_share(facts)
-        steps = [FitStep("correlations of columns", _event(allowance, grouping))] if grouping else []
-        steps.append(FitStep("regions and moments", _event(allowance, 1 - grouping)))
-        return allowance.guarantee(assumptions=facts.assumptions), allowance.event(tuple(steps))
+        calibration, grouping = self._calibration(), self._grouping_share(facts)
+        steps = [FitStep("correlations of columns", _event(calibration, grouping))] if grouping else []
+        steps.append(FitStep("regions and moments", _event(calibration, 1 - grouping)))
+        return calibration.guarantee(assumptions=facts.assumptions), calibration.event(tuple(steps))
 
     def _grouping_share(self, facts: SynthesisFacts) -> Fraction:
         return _GROUPING if self._most_groups(len(numbers_of(facts.domain))) > 1 else Fraction(0)
@@ -132,7 +132,7 @@ class GroupedGaussian(NumericSynthesizer):
         """Return how often a group of columns is halved, by a public rule."""
         if self.regions is not None:
             return min(_MOST_LEVELS, int(math.log2(check_count(self.regions, name="regions", at_least=1))))
-        needed = _ROWS_PER_COLUMN * columns * classes / float(self._allowance().total_epsilon)
+        needed = _ROWS_PER_COLUMN * columns * classes / float(self._calibration().budget.amount)
         most = (self.expected_rows or 0) / needed
         return min(_MOST_LEVELS, int(math.log2(most))) if most >= 2 else 0
 
@@ -142,7 +142,7 @@ class GroupedGaussian(NumericSynthesizer):
         share = 1 - self._grouping_share(facts)
         if self._levels(columns, classes):
             share *= 1 - _CUTTING
-        noise = plan_moments(self._allowance(), share, Box.whole(columns).reach)
+        noise = plan_moments(self._calibration(), share, Box.whole(columns).reach)
         counts = Expectation.of("rows of each class", classes, noise.count)
         if self.expected_rows is None:
             return (counts,)
@@ -174,7 +174,7 @@ class GroupedGaussian(NumericSynthesizer):
         read = self._read(facts, rows)
         # Whether a row stays depends on that row alone, so that one row more or less changes nothing else.
         read = read.kept(read.whole & (read.classes < _classes(facts)))
-        work = _Work(read, _classes(facts), self._allowance(), source)
+        work = _Work(read, _classes(facts), self._calibration(), source)
         grouping = self._grouping_share(facts)
         groups = self._grouped(work, grouping)
         self._tell(0.3, "measuring")
@@ -195,7 +195,7 @@ class GroupedGaussian(NumericSynthesizer):
         if not share:
             return (tuple(range(columns)),)
         box = Box.whole(columns)
-        noise = plan_moments(work.allowance, share, box.reach)
+        noise = plan_moments(work.calibration, share, box.reach)
         work.pay("correlations of columns", share)
         moments = release_moments(work.read.steps, work.read.weights, box, noise, work.source)
         return group_columns(correlations(moments), most=self._most_groups(columns))
@@ -214,7 +214,7 @@ class GroupedGaussian(NumericSynthesizer):
                 numbers,
                 work.read.weights,
                 levels=levels,
-                allowance=work.allowance,
+                calibration=work.calibration,
                 share=share * _CUTTING,
                 fewest=fewest,
                 source=work.source,
@@ -222,7 +222,7 @@ class GroupedGaussian(NumericSynthesizer):
             share *= 1 - _CUTTING
         work.pay("counts, sums and products of columns", share)
         places = places_in(numbers, boxes)
-        noises = [plan_moments(work.allowance, share, box.reach) for box in boxes]
+        noises = [plan_moments(work.calibration, share, box.reach) for box in boxes]
         mixtures = []
         # A row is in one class and in one box: all of these releases together are paid with one share.
         for label in range(work.classes):
@@ -271,8 +271,8 @@ def _classes(facts: SynthesisFacts) -> int:
     return 1 if label is None else label.size
 
 
-def _event(allowance: NoiseAllowance, share: Fraction) -> Event:
+def _event(calibration: NoiseCalibration, share: Fraction) -> Event:
     """Return what a share is for the accountants, however it is spent."""
-    if allowance.is_pure:
-        return PureEvent(epsilon=allowance.epsilon * share)
-    return GaussianEvent(squared_multiplier=allowance.squared_multiplier / share)
+    if calibration.is_pure:
+        return PureEvent(epsilon=calibration.epsilon * share)
+    return GaussianEvent(squared_multiplier=calibration.squared_multiplier / share)

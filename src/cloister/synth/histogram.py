@@ -36,7 +36,7 @@ from cloister.core.guarantees import Guarantee
 from cloister.core.postprocessing import norm_sub
 from cloister.core.result import Result
 from cloister.errors import InternalError, ParameterError
-from cloister.mechanisms.allowance import NoiseAllowance, StepNoise
+from cloister.mechanisms.calibration import NoiseCalibration, StepNoise
 from cloister.mechanisms.step_noise import LaplaceSteps, laplace_standard_deviation, sum_half_width
 from cloister.synth.base import SynthesisFacts, synthesizers
 from cloister.synth.conditions import whole_cells
@@ -44,7 +44,7 @@ from cloister.synth.expectation import Expectation
 from cloister.synth.inference._estimation import NoisyMarginal
 from cloister.synth.inference._junction_tree import junction_tree
 from cloister.synth.inference._marginal_model import MarginalModel
-from cloister.synth.marginal_based import MarginalBudget, MarginalFit, MarginalSynthesizer, possible_cells
+from cloister.synth.marginal_based import MarginalFit, MarginalSynthesizer, PrivacyFilter, possible_cells
 
 __all__ = ["HistogramSynthesizer", "RangeCount", "cells_half_width"]
 
@@ -154,7 +154,7 @@ class HistogramSynthesizer(MarginalSynthesizer):
             chosen[domain.positions([name])[0]] &= whole_cells(domain[name], given)
         part = np.ix_(*chosen)
         possible = possible_cells(self.fitted_facts)[part]
-        noise = _noise(self._allowance())
+        noise = _noise(self._calibration())
         return RangeCount(
             value=round(float(seen.values[part][possible].sum())),
             cells=int(possible.sum()),
@@ -164,9 +164,9 @@ class HistogramSynthesizer(MarginalSynthesizer):
         )
 
     def _promise(self, facts: SynthesisFacts) -> tuple[Guarantee, Event | None]:
-        allowance = self._allowance()
-        event = PureEvent(epsilon=allowance.total_epsilon) if allowance.is_pure else _noise(allowance).event
-        return allowance.guarantee(assumptions=facts.assumptions), event
+        calibration = self._calibration()
+        event = PureEvent(epsilon=calibration.budget.amount) if calibration.is_pure else _noise(calibration).event
+        return calibration.guarantee(assumptions=facts.assumptions), event
 
     def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
         cells = facts.domain.cells
@@ -175,12 +175,12 @@ class HistogramSynthesizer(MarginalSynthesizer):
                 f"A histogram of these columns has {cells:,} cells; {MOST_CELLS:,} are possible.",
                 fix="name fewer columns or bins, or use SpanningTree, which takes any number of columns.",
             )
-        return (Expectation.of(" x ".join(facts.domain.names), cells, _noise(self._allowance())),)
+        return (Expectation.of(" x ".join(facts.domain.names), cells, _noise(self._calibration())),)
 
     def _modeled(self, work: MarginalFit) -> MarginalModel:
         columns = tuple(range(len(work.facts.domain.names)))
-        label, noise = " x ".join(work.facts.domain.names), _noise(work.purse.allowance)
-        seen = work.purse.measure(work.counts, columns, Fraction(1), work.source, label=label, noise=noise)
+        label, noise = " x ".join(work.facts.domain.names), _noise(work.privacy_filter.calibration)
+        seen = work.privacy_filter.measure(work.counts, columns, Fraction(1), work.source, label=label, noise=noise)
         work.seen.append(seen)
         possible = possible_cells(work.facts) & _believable_cells(work.facts, seen)
         cells = np.zeros(seen.values.shape)
@@ -189,14 +189,14 @@ class HistogramSynthesizer(MarginalSynthesizer):
         return MarginalModel(junction_tree(work.facts.domain.sizes, [columns]), (cells,), total)
 
 
-def _noise(allowance: NoiseAllowance) -> StepNoise:
+def _noise(calibration: NoiseCalibration) -> StepNoise:
     """Return the noise that the whole budget buys for one histogram."""
-    purse = MarginalBudget(allowance)
-    concentrated = purse.noise(Fraction(1))
-    if allowance.is_pure:
+    privacy_filter = PrivacyFilter(calibration)
+    concentrated = privacy_filter.noise(Fraction(1))
+    if calibration.is_pure:
         return concentrated
-    unit = NoiseAllowance(total_epsilon=allowance.total_epsilon, total_delta=allowance.total_delta)
-    tight = unit.gaussian(Fraction(1), squared_sensitivity=purse.squared_move)
+    unit = NoiseCalibration.of(epsilon=calibration.budget.amount, delta=calibration.budget.delta)
+    tight = unit.gaussian(Fraction(1), squared_sensitivity=privacy_filter.squared_move)
     return min(tight, concentrated, key=lambda noise: noise.deviation)
 
 

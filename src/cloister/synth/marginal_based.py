@@ -8,7 +8,7 @@ mechanism and not for every private choice, so no other method is used then.
 Privacy: neighbors differ in the rows of one unit. Adding or removing m rows moves the counts of a marginal by at most
 m in L1 and m in L2 (all in one cell); replacing a row moves two cells by one each: 2 in L1, sqrt(2) in L2. A score
 that one added row moves by at most 1 is moved by at most m, or 2. Budgets may be chosen from what was released
-before, as long as their sum is bounded beforehand, which `MarginalBudget` sees to (Feldman and Zrnic 2021 for rho;
+before, as long as their sum is bounded beforehand, which `PrivacyFilter` sees to (Feldman and Zrnic 2021 for rho;
 sums of epsilon are plain).
 
 The simplest member is here as well: every column by itself, the baseline that keeps no connection between columns.
@@ -33,7 +33,7 @@ from cloister.core.guarantees import Adjacency, Guarantee
 from cloister.core.random import RandomSource
 from cloister.data.table import Table
 from cloister.errors import InternalError
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration, StepNoise
 from cloister.mechanisms.selection import Select
 from cloister.mechanisms.step_noise import GaussianSteps, LaplaceSteps
 from cloister.synth._cell_counts import CellCounts, Counts
@@ -46,9 +46,9 @@ from cloister.synth.inference._marginal_model import MarginalModel
 
 __all__ = [
     "IndependentMarginals",
-    "MarginalBudget",
     "MarginalFit",
     "MarginalSynthesizer",
+    "PrivacyFilter",
     "column_expectations",
     "possible_cells",
 ]
@@ -59,15 +59,15 @@ _LEAST_DEVIATION = 1e-3
 
 
 @dataclass(eq=False)
-class MarginalBudget:
-    """A budget that is used up step by step; shares are parts of the whole.
+class PrivacyFilter:
+    """Measures and chooses for shares of a budget, and refuses what the shares that are left do not cover.
 
     Attributes:
-        allowance: the whole budget.
+        calibration: the whole budget, and whom it protects.
         steps: what was done, one step per measurement and per choice.
     """
 
-    allowance: NoiseAllowance
+    calibration: NoiseCalibration
     steps: list[FitStep] = field(default_factory=list)
     _spent: Fraction = Fraction(0)
 
@@ -79,25 +79,25 @@ class MarginalBudget:
     @property
     def is_pure(self) -> bool:
         """Return whether everything is paid in epsilon."""
-        return self.allowance.is_pure
+        return self.calibration.is_pure
 
     @property
     def total(self) -> Fraction:
         """Return the whole budget: epsilon, or rho."""
-        return self.allowance.total_epsilon if self.is_pure else self.allowance.rho
+        return self.calibration.budget.amount if self.is_pure else self.calibration.rho
 
     @property
     def event(self) -> Event:
         """Return what everything together is for the accountants, known before anything is spent."""
         if self.is_pure:
-            return PureEvent(epsilon=self.allowance.total_epsilon)
-        return ZeroConcentratedEvent(rho=self.allowance.rho)
+            return PureEvent(epsilon=self.calibration.budget.amount)
+        return ZeroConcentratedEvent(rho=self.calibration.rho)
 
     def noise(self, share: Fraction) -> StepNoise:
         """Return the noise on counts that a share buys."""
         amount = self.total * share
         if self.is_pure:
-            return LaplaceSteps(self.allowance.rows, amount)
+            return LaplaceSteps(self.calibration.rows, amount)
         return GaussianSteps.for_rho(self.squared_move, amount)
 
     def choice_epsilon(self, share: Fraction) -> Fraction:
@@ -151,7 +151,7 @@ class MarginalBudget:
         self._take(share, FitStep(label, event))
         mechanism = Select(
             candidates=tuple(range(len(candidates))),
-            score_sensitivity=sensitivity * self.allowance.rows,
+            score_sensitivity=sensitivity * self.calibration.rows,
             epsilon=epsilon,
             monotone=False,  # the error of a model can rise for one candidate and fall for another
             method="exponential",
@@ -161,9 +161,9 @@ class MarginalBudget:
     @property
     def squared_move(self) -> int:
         """Return the square of how far the protected unit can move the counts of a marginal in L2."""
-        if self.allowance.adjacency is Adjacency.REPLACE:
-            return 2 * self.allowance.max_rows_per_unit**2
-        return self.allowance.rows**2
+        if self.calibration.adjacency is Adjacency.REPLACE:
+            return 2 * self.calibration.max_rows_per_unit**2
+        return self.calibration.rows**2
 
     def _take(self, share: Fraction, step: FitStep) -> None:
         if share <= 0 or share > self.left:
@@ -183,21 +183,21 @@ class MarginalFit:
     Attributes:
         facts: what is public.
         counts: the exact counts. Protected.
-        purse: what may be spent.
+        privacy_filter: sees to it that no more is spent than was paid.
         source: of the noise.
         seen: what was measured.
     """
 
     facts: SynthesisFacts
     counts: CellCounts = field(repr=False)
-    purse: MarginalBudget
+    privacy_filter: PrivacyFilter
     source: RandomSource
     seen: list[NoisyMarginal] = field(default_factory=list)
 
     def measure(self, columns: Sequence[int], share: Fraction) -> NoisyMarginal:
         """Return a marginal with noise, and remember it."""
         label = " x ".join(self.facts.domain.names[column] for column in columns)
-        self.seen.append(self.purse.measure(self.counts, columns, share, self.source, label=label))
+        self.seen.append(self.privacy_filter.measure(self.counts, columns, share, self.source, label=label))
         return self.seen[-1]
 
     def measure_columns(self, share: Fraction) -> None:
@@ -219,7 +219,7 @@ class MarginalFit:
         exactly = np.asarray(scores)
         if exactly.dtype != np.int64:
             raise InternalError("Scores must be whole numbers, so that their sensitivity is exact.")
-        return self.purse.choose(
+        return self.privacy_filter.choose(
             exactly, candidates, share, self.source, label=label, sensitivity=Fraction(sensitivity)
         )
 
@@ -233,9 +233,11 @@ class MarginalFit:
         return estimator.fit(self.facts.domain.sizes, self.seen, zeros=zeros, start=start)
 
 
-def column_expectations(facts: SynthesisFacts, purse: MarginalBudget, share: Fraction) -> tuple[Expectation, ...]:
+def column_expectations(
+    facts: SynthesisFacts, privacy_filter: PrivacyFilter, share: Fraction
+) -> tuple[Expectation, ...]:
     """Return how exact `MarginalFit.measure_columns` will be."""
-    noise = purse.noise(share / len(facts.domain.names))
+    noise = privacy_filter.noise(share / len(facts.domain.names))
     return tuple(Expectation.of(item.name, item.size, noise) for item in facts.domain.attributes)
 
 
@@ -256,14 +258,16 @@ class MarginalSynthesizer(Synthesizer):
     measurements_: tuple[NoisyMarginal, ...] = field(init=False)
 
     def _promise(self, facts: SynthesisFacts) -> tuple[Guarantee, Event | None]:
-        purse = MarginalBudget(self._allowance())
-        return purse.allowance.guarantee(assumptions=facts.assumptions), purse.event
+        return self._calibration().guarantee(assumptions=facts.assumptions), self._privacy_filter().event
+
+    def _privacy_filter(self) -> PrivacyFilter:
+        return PrivacyFilter(self._calibration())
 
     def _learn(self, facts: SynthesisFacts, rows: Table, source: RandomSource) -> None:
         self._tell(0.0, "counting")
-        work = MarginalFit(facts, CellCounts(rows, facts.domain), MarginalBudget(self._allowance()), source)
+        work = MarginalFit(facts, CellCounts(rows, facts.domain), self._privacy_filter(), source)
         self.model_ = self._modeled(work)
-        self.measurements_, self.steps_ = tuple(work.seen), tuple(work.purse.steps)
+        self.measurements_, self.steps_ = tuple(work.seen), tuple(work.privacy_filter.steps)
         self.rows_ = self.model_.total
         self._tell(1.0, "done")
 
@@ -332,7 +336,7 @@ class IndependentMarginals(MarginalSynthesizer):
     """
 
     def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
-        return column_expectations(facts, MarginalBudget(self._allowance()), Fraction(1))
+        return column_expectations(facts, self._privacy_filter(), Fraction(1))
 
     def _modeled(self, work: MarginalFit) -> MarginalModel:
         work.measure_columns(Fraction(1))

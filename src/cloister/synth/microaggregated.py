@@ -37,7 +37,7 @@ from cloister.core.validation import check_count
 from cloister.core.whole_rows import Floats, exact_product
 from cloister.data.table import Table
 from cloister.errors import ModelError, ParameterError, PrivacyParameterWarning
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration, StepNoise
 from cloister.synth._numeric import (
     UNIT,
     NumberNoise,
@@ -96,14 +96,14 @@ class MicroaggregatedGaussian(NumericSynthesizer):
         self._block_size(facts)
         return facts
 
-    def _replaced(self) -> NoiseAllowance:
+    def _replaced(self) -> NoiseCalibration:
         """Return what may be spent on numbers of which a replaced row moves so much."""
-        return NoiseAllowance(total_epsilon=self.epsilon, total_delta=self.delta)
+        return NoiseCalibration.of(epsilon=self.epsilon, delta=self.delta)
 
     def _promise(self, facts: SynthesisFacts) -> tuple[Guarantee, Event | None]:
-        allowance = self._replaced()
-        events = tuple(_event(allowance, share) for share in (_CENTERS, 1 - _CENTERS))
-        guarantee = self._allowance().guarantee(assumptions=(*facts.assumptions, "the number of rows is public"))
+        calibration = self._replaced()
+        events = tuple(_event(calibration, share) for share in (_CENTERS, 1 - _CENTERS))
+        guarantee = self._calibration().guarantee(assumptions=(*facts.assumptions, "the number of rows is public"))
         return guarantee, SequenceEvent(events=events)
 
     def _block_size(self, facts: SynthesisFacts) -> int:
@@ -172,10 +172,10 @@ class MicroaggregatedGaussian(NumericSynthesizer):
         self._settle(sizes, sums[:, :width], squares / max(1, int(sizes.sum())), deviation)
         self.class_shares_ = _shares(sums[:, width:])
         self.sizes_, self.rows_ = sizes, float(sizes.sum())
-        allowance = self._replaced()
+        calibration = self._replaced()
         self.steps_ = (
-            FitStep("centers of blocks", _event(allowance, _CENTERS)),
-            FitStep("squares of columns", _event(allowance, 1 - _CENTERS)),
+            FitStep("centers of blocks", _event(calibration, _CENTERS)),
+            FitStep("squares of columns", _event(calibration, 1 - _CENTERS)),
         )
         self._tell(1.0, "done")
 
@@ -269,7 +269,7 @@ def _shares(noisy: Floats) -> Floats:
     return np.asarray(np.divide(positive, totals, out=even, where=totals > 0))
 
 
-def _event(allowance: NoiseAllowance, share: Fraction) -> Event:
-    if allowance.is_pure:
-        return PureEvent(epsilon=allowance.epsilon * share)
-    return GaussianEvent(squared_multiplier=allowance.squared_multiplier / share)
+def _event(calibration: NoiseCalibration, share: Fraction) -> Event:
+    if calibration.is_pure:
+        return PureEvent(epsilon=calibration.epsilon * share)
+    return GaussianEvent(squared_multiplier=calibration.squared_multiplier / share)

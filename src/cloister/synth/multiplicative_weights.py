@@ -39,7 +39,7 @@ from cloister.synth.expectation import Expectation
 from cloister.synth.inference._estimation import NoisyMarginal
 from cloister.synth.inference._junction_tree import Floats, junction_tree
 from cloister.synth.inference._marginal_model import MarginalModel
-from cloister.synth.marginal_based import MarginalBudget, MarginalFit, MarginalSynthesizer, possible_cells
+from cloister.synth.marginal_based import MarginalFit, MarginalSynthesizer, possible_cells
 
 __all__ = ["MultiplicativeWeights", "read_workload"]
 
@@ -96,12 +96,12 @@ class MultiplicativeWeights(MarginalSynthesizer):
                 f"These columns have {cells:,} combinations of cells; {MOST_CELLS:,} are possible.",
                 fix="name fewer columns or bins, or use AdaptiveMarginals, which takes any number of columns.",
             )
-        purse, (counted, each) = MarginalBudget(self._allowance()), self._shares(facts)
+        privacy_filter, (counted, each) = self._privacy_filter(), self._shares(facts)
         largest = max(self._asked(facts), key=lambda part: _size(facts, part))
         name = " x ".join(facts.domain.names[column] for column in largest)
-        found = [Expectation.of(name, _size(facts, largest), purse.noise(each))]
+        found = [Expectation.of(name, _size(facts, largest), privacy_filter.noise(each))]
         if counted:
-            found.append(Expectation.of("the number of rows", 1, purse.noise(counted)))
+            found.append(Expectation.of("the number of rows", 1, privacy_filter.noise(counted)))
         return tuple(found)
 
     def _asked(self, facts: SynthesisFacts) -> list[Columns]:
@@ -114,7 +114,7 @@ class MultiplicativeWeights(MarginalSynthesizer):
         """Return what the number of rows costs, and each choice and each measurement."""
         if self.rows is not None:
             check_count(self.rows, name="rows", at_least=1)
-            if self._allowance().adjacency is not Adjacency.REPLACE:
+            if self._calibration().adjacency is not Adjacency.REPLACE:
                 raise ParameterError(
                     "The number of rows is not public where rows are added and removed.",
                     fix='leave rows out, so that it is measured, or use adjacency="replace".',
@@ -183,7 +183,7 @@ def _passes(cells: int, rounds: int, measured: int) -> int:
 
 
 def _measure_rows(work: MarginalFit, share: Fraction) -> float:
-    seen = work.purse.measure(work.counts, (), share, work.source, label="the number of rows")
+    seen = work.privacy_filter.measure(work.counts, (), share, work.source, label="the number of rows")
     return max(1.0, float(seen.values))
 
 

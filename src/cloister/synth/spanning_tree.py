@@ -23,7 +23,7 @@ from cloister.synth.base import SynthesisFacts, synthesizers
 from cloister.synth.expectation import Expectation
 from cloister.synth.inference._estimation import Estimator
 from cloister.synth.inference._marginal_model import MarginalModel
-from cloister.synth.marginal_based import MarginalBudget, MarginalFit, MarginalSynthesizer, column_expectations
+from cloister.synth.marginal_based import MarginalFit, MarginalSynthesizer, column_expectations
 
 __all__ = ["SpanningTree"]
 
@@ -49,15 +49,15 @@ class SpanningTree(MarginalSynthesizer):
     center: str | None = None
 
     def _expectations(self, facts: SynthesisFacts) -> tuple[Expectation, ...]:
-        purse, domain = MarginalBudget(self._allowance()), facts.domain
+        privacy_filter, domain = self._privacy_filter(), facts.domain
         single, _, paired = self._shares(facts)
-        columns = column_expectations(facts, purse, single)
+        columns = column_expectations(facts, privacy_filter, single)
         if len(columns) == 1:
             return columns
         if self.center is not None:
             domain.positions([self.center])
         *_, second, first = sorted(domain.sizes)
-        noise = purse.noise(paired / (len(columns) - 1))
+        noise = privacy_filter.noise(paired / (len(columns) - 1))
         return (*columns, Expectation.of("the largest pair of columns", first * second, noise))
 
     def _shares(self, facts: SynthesisFacts) -> tuple[Fraction, Fraction, Fraction]:

@@ -204,7 +204,7 @@ class EstimatorLaws(Laws):
                 if not made.steps_:  # what takes nothing from the rows costs nothing
                     asked = (Fraction(0), Fraction(0), adjacency)
                 if (promise.epsilon, delta, promise.adjacency) != asked or not promise.holds:
-                    raise law_violation("The guarantee is not what was asked for", "use the allowance's.")
+                    raise law_violation("The guarantee is not what was asked for", "use the calibration's.")
 
     def law_steps_cost_no_more_than_the_promise(self) -> None:
         """What the steps lose together is within the guarantee."""
@@ -225,7 +225,7 @@ class EstimatorLaws(Laws):
         few = PrivateProblem.for_kind(self.kind, rows=_ROWS // 2) if self.problem is None else self.problem
         plans = [self._make().fit(problem.frame(), problem.target).steps_ for problem in (self._problem, few)]
         if plans[0] != plans[1]:
-            raise law_violation("The plan depends on the rows", "plan from the facts and the allowance alone.")
+            raise law_violation("The plan depends on the rows", "plan from the facts and the calibration alone.")
 
     def law_tables_and_frames_agree(self) -> None:
         """A table and a data frame with the same rows have the same promise, plan and encoding."""
@@ -240,11 +240,11 @@ class EstimatorLaws(Laws):
         table = open_table(rows.append_column("person", pa.array([place // 4 for place in range(rows.num_rows)])))
         made = self._make(unit="person", max_rows_per_unit=3).fit(table, self._label)
         if made.guarantee_.unit != "person":
-            raise law_violation("The guarantee does not name the person", "use the allowance's.")
+            raise law_violation("The guarantee does not name the person", "use the calibration's.")
         if not self.options.get("delta"):
             single = self._fit(self._make(epsilon=Fraction(self._epsilon) / 3))
             if single.steps_ != made.steps_:
-                raise law_violation("Persons do not get the noise of a group", "take epsilon from the allowance.")
+                raise law_violation("Persons do not get the noise of a group", "take epsilon from the calibration.")
 
     # Randomness ------------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ from cloister.errors import (
     ParameterTypeError,
 )
 from cloister.mechanisms import DiscreteGaussian, Gaussian, Laplace
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 
 GAUSSIAN = GaussianEvent(squared_multiplier=100)  # (1, 1e-6)-private with a wide margin
 
@@ -158,10 +158,12 @@ def test_a_spend_takes_a_cost_or_a_guarantee(ledger: Ledger) -> None:
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), 1, 10])
 @pytest.mark.parametrize("digits", [6, 9])
 def test_the_largest_rho_of_a_guarantee_is_covered_by_it(epsilon: Fraction, digits: int) -> None:
-    allowance = NoiseAllowance(total_epsilon=Fraction(epsilon), total_delta=Fraction(1, 10**digits))
+    calibration = NoiseCalibration.of(epsilon=Fraction(epsilon), delta=Fraction(1, 10**digits))
     with open_ledger("memory:") as ledger:
         ledger.open_account("people", budget=Budget(epsilon=100, delta=Fraction(1, 2)))
-        ledger.spend("people", guarantee=allowance.guarantee(), event=ZeroConcentratedEvent(rho=allowance.rho))
+        ledger.spend("people", guarantee=calibration.guarantee(), event=ZeroConcentratedEvent(rho=calibration.rho))
         assert ledger.spent("people").amount == epsilon
         with pytest.raises(AccountingError, match="takes more"):
-            ledger.spend("people", guarantee=allowance.guarantee(), event=ZeroConcentratedEvent(rho=allowance.rho * 2))
+            ledger.spend(
+                "people", guarantee=calibration.guarantee(), event=ZeroConcentratedEvent(rho=calibration.rho * 2)
+            )

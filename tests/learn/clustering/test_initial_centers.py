@@ -12,15 +12,15 @@ from cloister.learn._encoding import Encoding
 from cloister.learn._features import Categorical, Numeric
 from cloister.learn._row_grid import grid_of
 from cloister.learn.clustering._initial_centers import cluster_points, plan_sketch, spread_centers, uniform_centers
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 
 MIXED = Encoding((Numeric("age", 0, 100), Categorical("sex", ("f", "m")), Numeric("gain", 10, 1000)))
 GRID = grid_of(MIXED, scale="range")
 
 
 def sketch(**options: Any) -> Any:
-    allowance = NoiseAllowance(**{"total_epsilon": 100, **options})
-    return plan_sketch(GRID, allowance, moments=Fraction(1, 2), histogram=Fraction(1, 2))
+    calibration = NoiseCalibration.of(**{"epsilon": 100, **options})
+    return plan_sketch(GRID, calibration, moments=Fraction(1, 2), histogram=Fraction(1, 2))
 
 
 @pytest.mark.parametrize("start", [uniform_centers, spread_centers])
@@ -49,7 +49,7 @@ def test_packed_centers_are_farther_apart() -> None:
 def test_a_sketch_finds_groups(delta: float) -> None:
     rows = np.array([[10.0, 1, 0, 100], [90.0, 0, 1, 100], [50.0, 0, 1, 900]])
     steps, weights = GRID.steps(rows), np.array([3000, 2000, 1000], dtype=np.int64)
-    centers = sketch(total_delta=delta).centers(3, steps, weights, random_source())
+    centers = sketch(delta=delta).centers(3, steps, weights, random_source())
     distances = ((steps[:, None] - centers) ** 2).sum(axis=2) / 2**30
     assert distances.min(axis=1).max() < 0.1
     assert len(set(distances.argmin(axis=1))) == 3

@@ -26,7 +26,7 @@ from cloister.learn._encoding import Encoding
 from cloister.learn._features import Categorical, Numeric
 from cloister.learn._row_grid import grid_of
 from cloister.learn.clustering.kmeans import SPLITS, LloydRound, nearest_centers, plan_round
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 from cloister.testing import check_golden, distributions, load_goldens
 from cloister.testing.statistics import check_independent, check_scale
 from tests.learn import audits, data
@@ -47,17 +47,17 @@ def numbers(width: int, reach: float = 1.0) -> Encoding:
 
 
 def round_of(encoding: Encoding, split: str, *, epsilon: Any = 1, delta: Any = 0, scale: str = "given") -> LloydRound:
-    allowance = NoiseAllowance(total_epsilon=epsilon, total_delta=delta)
-    return plan_round(grid_of(encoding, scale=scale), allowance, split=split, share=Fraction(1))
+    calibration = NoiseCalibration.of(epsilon=epsilon, delta=delta)
+    return plan_round(grid_of(encoding, scale=scale), calibration, split=split, share=Fraction(1))
 
 
 # Acceptance ----------------------------------------------------------------------------------------------------------
 
 
 def _scales(*, split: str, width: int, rounds: int, epsilon: float, reach: float) -> list[float]:
-    allowance = NoiseAllowance(total_epsilon=epsilon)
+    calibration = NoiseCalibration.of(epsilon=epsilon)
     grid = grid_of(numbers(width, reach), scale="given")
-    planned = plan_round(grid, allowance, split=split, share=Fraction(1, rounds))
+    planned = plan_round(grid, calibration, split=split, share=Fraction(1, rounds))
     size, total = planned.parts[0][1], planned.parts[-1][1]
     return [float(size.scale) / planned.constant, float(total.scale) * grid.sizes[0]]  # type: ignore[union-attr]
 
@@ -126,7 +126,7 @@ def test_a_row_moves_a_gaussian_round_by_its_norm() -> None:
     moved = int((corner**2).sum()) + planned.constant**2
     assert moved == planned.grid.row_bounds.squares + planned.constant**2
     noise = planned.parts[0][1]
-    multiplier = NoiseAllowance(total_epsilon=1, total_delta=1e-6).squared_multiplier
+    multiplier = NoiseCalibration.of(epsilon=1, delta=1e-6).squared_multiplier
     assert moved * multiplier <= noise.squared_sigma <= moved * multiplier + 5  # type: ignore[union-attr]
 
 
@@ -257,7 +257,7 @@ def test_steps_add_up_to_epsilon(split: str, init: str) -> None:
 
 def test_gaussian_steps_add_up() -> None:
     found = model(epsilon=1, delta=1e-6, max_iter=5).fit(BLOBS)
-    whole = NoiseAllowance(total_epsilon=1, total_delta=1e-6).squared_multiplier
+    whole = NoiseCalibration.of(epsilon=1, delta=1e-6).squared_multiplier
     assert sum(1 / step.event.squared_multiplier for step in found.steps_) == 1 / whole
 
 

@@ -23,7 +23,7 @@ from cloister.errors import (
     PrivacyParameterWarning,
     SeededRandomnessWarning,
 )
-from cloister.learn.base import estimators
+from cloister.learn.catalog import load_all
 from cloister.learn.compressive._attackers import reconstruction_error
 from cloister.learn.compressive._base import projections
 from cloister.learn.compressive._scatter_ratios import between_scatter, total_scatter, within_scatter
@@ -66,7 +66,7 @@ def test_learned_names_are_there_after_a_fit(model: Any) -> None:
 
 
 def test_projections_are_not_among_the_private_estimators() -> None:
-    known = {member for _, member in estimators.items()}
+    known = {member for _, member in load_all().items()}
     assert len(projections) == 8
     assert not known & {member for _, member in projections.items()}
 

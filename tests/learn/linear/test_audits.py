@@ -26,7 +26,7 @@ from cloister.learn._inputs import read
 from cloister.learn._rows import WeightedRows
 from cloister.learn.linear._design import UNIT, LinearDesign
 from cloister.learn.linear._gradient import _Gradients, squared_residual
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 from tests.learn.audits import is_refuted, quiet
 from tests.support.thoroughness import audited
 
@@ -112,10 +112,10 @@ def test_the_noise_of_finished_weights_is_not_refuted_and_less_of_it_is(name: st
     estimator, delta = clone(case.model), case.model.delta
     facts = read(estimator, [[0.0], [1.0]], [0, 1]).facts
     tables = [_rows(case.rows), _rows((*case.rows, (1, 1, 1)))]
-    allowance = NoiseAllowance(total_epsilon=Fraction(1), total_delta=Fraction(delta))
+    calibration = NoiseCalibration.of(epsilon=Fraction(1), delta=Fraction(delta))
     if not is_right:
-        allowance = _quieter(name, case)
-    plan, source = estimator._plan(facts, allowance), random_source(None)
+        calibration = _quieter(name, case)
+    plan, source = estimator._plan(facts, calibration), random_source(None)
     estimator._set_public(facts)
 
     def happens(size: int) -> bool:
@@ -125,9 +125,9 @@ def test_the_noise_of_finished_weights_is_not_refuted_and_less_of_it_is(name: st
     assert is_refuted(happens, samples=case.samples, is_right=is_right, delta=delta) == (not is_right)
 
 
-def _quieter(name: str, case: Case) -> NoiseAllowance:
+def _quieter(name: str, case: Case) -> NoiseCalibration:
     if name == "adassp":  # whose noise follows from epsilon by a formula of its own
-        return NoiseAllowance(total_epsilon=Fraction(case.refuted), total_delta=Fraction(case.model.delta))
+        return NoiseCalibration.of(epsilon=Fraction(case.refuted), delta=Fraction(case.model.delta))
     return quiet(case.refuted, delta=case.model.delta)
 
 
@@ -142,9 +142,9 @@ def _rows(table: tuple[tuple[float, float, int], ...]) -> WeightedRows:
 @pytest.mark.parametrize("what", audited(["gradient", "moments"], but=["gradient"]))
 def test_half_the_noise_of_a_release_is_refuted(what: str, factor: int) -> None:
     design = LinearDesign.of(encoding_of(["x"], bounds=(-1, 1)), constant=UNIT)
-    allowance = quiet(factor, delta=Fraction(1, 20))
+    calibration = quiet(factor, delta=Fraction(1, 20))
     squared = design.squared_moment if what == "moments" else design.squared_norm * squared_residual(2)
-    noise, source = allowance.gaussian(Fraction(1), squared_sensitivity=squared), random_source(None)
+    noise, source = calibration.gaussian(Fraction(1), squared_sensitivity=squared), random_source(None)
     weights = np.array([[-900.0], [-900.0]])
 
     def release(size: int) -> float:

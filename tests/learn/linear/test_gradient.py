@@ -15,9 +15,9 @@ from cloister.learn._encoding import encoding_of
 from cloister.learn._rows import WeightedRows
 from cloister.learn.linear._design import UNIT, LinearDesign
 from cloister.learn.linear._gradient import _Gradients, learn_by_gradients, plan_gradients, signal, squared_residual
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 
-ALLOWANCE = NoiseAllowance(total_epsilon=Fraction(1), total_delta=Fraction(1, 10**5))
+CALIBRATION = NoiseCalibration.of(epsilon=Fraction(1), delta=Fraction(1, 10**5))
 
 
 def design(columns: int = 1, constant: int = UNIT // 2) -> LinearDesign:
@@ -58,11 +58,11 @@ def test_weights_of_rows_are_the_rows_repeated() -> None:
 
 
 def test_all_releases_together_cost_the_whole_budget_and_no_more() -> None:
-    plan = plan_gradients(design(3), ALLOWANCE, classes=2, rows=10_000, most=None, penalty=1.0)
+    plan = plan_gradients(design(3), CALIBRATION, classes=2, rows=10_000, most=None, penalty=1.0)
     events = [plan.steps[0].event, *sequence(plan.steps[1].event)]
     spent = sum(1 / event.squared_multiplier for event in events if isinstance(event, GaussianEvent))
     assert len(events) == len(plan.gradients) + 1
-    assert spent == 1 / ALLOWANCE.squared_multiplier
+    assert spent == 1 / CALIBRATION.squared_multiplier
 
 
 def sequence(event: object) -> tuple[object, ...]:
@@ -71,29 +71,29 @@ def sequence(event: object) -> tuple[object, ...]:
 
 
 def test_noise_is_as_large_as_sensitivity_times_multiplier() -> None:
-    plan = plan_gradients(design(3), ALLOWANCE, classes=3, rows=10_000, most=1, penalty=1.0)
+    plan = plan_gradients(design(3), CALIBRATION, classes=3, rows=10_000, most=1, penalty=1.0)
     (only,) = plan.gradients
-    squared = ALLOWANCE.squared_multiplier / Fraction(17, 20) * design(3).squared_norm * squared_residual(3)
+    squared = CALIBRATION.squared_multiplier / Fraction(17, 20) * design(3).squared_norm * squared_residual(3)
     assert 0 <= only.squared_sigma - squared <= 5
-    squared = ALLOWANCE.squared_multiplier / Fraction(3, 20) * design(3).squared_moment
+    squared = CALIBRATION.squared_multiplier / Fraction(3, 20) * design(3).squared_moment
     assert 0 <= plan.moments.squared_sigma - squared <= 5
 
 
 def test_more_rows_or_epsilon_mean_more_gradients_within_limits() -> None:
     numbers = [
-        len(plan_gradients(design(3), ALLOWANCE, classes=2, rows=rows, most=None, penalty=0.0).gradients)
+        len(plan_gradients(design(3), CALIBRATION, classes=2, rows=rows, most=None, penalty=0.0).gradients)
         for rows in (1, 1000, 3000, 10**9)
     ]
     assert numbers[0] == 6
     assert sorted(set(numbers)) == numbers
     assert numbers[-1] == 48
-    assert signal(design(3), ALLOWANCE, 2000) == pytest.approx(
-        2000 / math.sqrt(float(ALLOWANCE.squared_multiplier) * 3.25 * 4)
+    assert signal(design(3), CALIBRATION, 2000) == pytest.approx(
+        2000 / math.sqrt(float(CALIBRATION.squared_multiplier) * 3.25 * 4)
     )
 
 
 def test_with_hardly_any_noise_the_minimum_is_found() -> None:
-    loud = NoiseAllowance(total_epsilon=Fraction(10**4), total_delta=Fraction(1, 100))
+    loud = NoiseCalibration.of(epsilon=Fraction(10**4), delta=Fraction(1, 100))
     features = np.array([[-0.8], [-0.3], [0.1], [0.9]])
     rows = WeightedRows(features[[0, 1, 2, 3] * 2], np.array([0, 0, 1, 1, 0, 1, 0, 1]), np.full(8, 500, dtype=np.int64))
     plan = plan_gradients(design(), loud, classes=2, rows=4000, most=None, penalty=1.0)

@@ -20,7 +20,7 @@ from cloister.errors import MissingBoundsError, ParameterError, PrivacyParameter
 from cloister.learn import PrivateLinearRegression
 from cloister.learn._encoding import encoding_of
 from cloister.learn.linear._design import UNIT, LinearDesign
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 from tests.learn.linear.draws import Draws
 
 Arrays = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
@@ -84,7 +84,7 @@ def test_one_row_moves_the_products_by_no_more_than_the_noise_is_for() -> None:
 
 def test_the_noise_costs_what_was_allowed() -> None:
     X, y = line(50)
-    squared = NoiseAllowance(total_epsilon=Fraction(5), total_delta=Fraction(1, 10**6)).squared_multiplier
+    squared = NoiseCalibration.of(epsilon=Fraction(5), delta=Fraction(1, 10**6)).squared_multiplier
     halves = [step.event for step in model().fit(X, y).steps_]
     assert sum(1 / event.squared_multiplier for event in halves if isinstance(event, GaussianEvent)) == 1 / squared
     thirds = [step.event for step in model(method="adassp").fit(X, y).steps_]
@@ -98,7 +98,7 @@ def test_the_noise_costs_what_was_allowed() -> None:
 def test_adassp_never_has_less_noise_than_its_share() -> None:
     X, y = line(50)
     steps = model(method="adassp", epsilon=100, delta=0.3).fit(X, y).steps_
-    squared = NoiseAllowance(total_epsilon=Fraction(100), total_delta=Fraction(3, 10)).squared_multiplier
+    squared = NoiseCalibration.of(epsilon=Fraction(100), delta=Fraction(3, 10)).squared_multiplier
     assert {step.event.squared_multiplier for step in steps} == {3 * squared}
 
 

@@ -231,7 +231,7 @@ def one_step(width: int, *, delta: float = 1e-5, half: bool = False) -> tuple[Pr
     model.encoding_, model.classes_ = facts.encoding, np.array([0, 1])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyParameterWarning)
-        plan = model._plan(facts, model._allowance())
+        plan = model._plan(facts, model._calibration())
     if half:
         schedule = plan.settings.schedule
         weak = GaussianSteps(schedule.noise.squared_sigma / 4, schedule.noise.event)
@@ -288,7 +288,7 @@ def test_an_audit_of_sampled_steps_does_not_refute() -> None:
         epsilon=1, delta=0.1, hidden_layer_sizes=(), solver="sgd", momentum=0, average=0, sample_rate=0.5, epochs=2
     )
     model.encoding_, model.classes_ = facts.encoding, np.array([0, 1])
-    plan = model._plan(facts, model._allowance())
+    plan = model._plan(facts, model._calibration())
 
     def draw(dataset: np.ndarray, size: int) -> np.ndarray:
         rows = WeightedRows(dataset[:, None], np.ones(len(dataset)), np.ones(len(dataset), dtype=np.int64))

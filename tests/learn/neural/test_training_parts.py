@@ -21,13 +21,13 @@ from cloister.learn.neural._schedule import (
     sample_rate,
 )
 from cloister.learn.neural.mlp import Adam, Average, Momentum, choose_settings
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 from cloister.testing.distributions import categorical
 from cloister.testing.statistics import check_distribution
 from tests.support.releases import composed
 
 SOURCE = SystemRandomSource()
-ALLOWANCE = NoiseAllowance(total_epsilon=Fraction(1), total_delta=Fraction(1, 10**5))
+CALIBRATION = NoiseCalibration.of(epsilon=Fraction(1), delta=Fraction(1, 10**5))
 
 
 @pytest.mark.statistical
@@ -93,12 +93,12 @@ def test_averages_are_of_the_last_iterates() -> None:
         assert average.value().tolist() == [expected]
 
 
-def test_a_schedule_takes_all_of_the_allowance_and_no_more() -> None:
+def test_a_schedule_takes_all_of_the_budget_and_no_more() -> None:
     for rows in (1000, None):
         schedule = plan_schedule(
-            ALLOWANCE, rate=Fraction(1, 20), expected_rows=rows, count=200, squared_sensitivity=4**30
+            CALIBRATION, rate=Fraction(1, 20), expected_rows=rows, count=200, squared_sensitivity=4**30
         )
-        event = ALLOWANCE.event(schedule.steps)
+        event = CALIBRATION.event(schedule.steps)
         assert composed(event, epsilon=1).delta <= Fraction(1, 10**5)
         assert composed(event, epsilon=Fraction(98, 100)).delta > Fraction(1, 10**5)
         descent = schedule.steps[-1].event
@@ -112,9 +112,9 @@ def test_a_schedule_takes_all_of_the_allowance_and_no_more() -> None:
 
 def test_the_number_of_rows_is_declared_or_noisy() -> None:
     weights = np.full(1000, 5, dtype=np.int64)
-    declared = plan_schedule(ALLOWANCE, rate=Fraction(1), expected_rows=77, count=1, squared_sensitivity=1)
+    declared = plan_schedule(CALIBRATION, rate=Fraction(1), expected_rows=77, count=1, squared_sensitivity=1)
     assert noisy_row_count(declared, weights, SOURCE) == 77
-    noisy = plan_schedule(ALLOWANCE, rate=Fraction(1), expected_rows=None, count=1, squared_sensitivity=1)
+    noisy = plan_schedule(CALIBRATION, rate=Fraction(1), expected_rows=None, count=1, squared_sensitivity=1)
     assert noisy.count_noise is not None
     found = [noisy_row_count(noisy, weights, SOURCE) for _ in range(40)]
     assert len(set(found)) > 1
@@ -124,7 +124,7 @@ def test_the_number_of_rows_is_declared_or_noisy() -> None:
 
 def test_hopeless_plans_are_known_from_public_numbers() -> None:
     planned = plan_schedule(
-        NoiseAllowance(total_epsilon=Fraction(1, 100), total_delta=Fraction(1, 10**6)),
+        NoiseCalibration.of(epsilon=Fraction(1, 100), delta=Fraction(1, 10**6)),
         rate=Fraction(1),
         expected_rows=None,
         count=10,
@@ -147,9 +147,9 @@ def test_rates_follow_from_public_numbers() -> None:
 
 
 def test_gaussian_noise_needs_a_delta() -> None:
-    check_sampling(ALLOWANCE, what="This")
+    check_sampling(CALIBRATION, what="This")
     with pytest.raises(ParameterError, match="delta=1e-6"):
-        check_sampling(NoiseAllowance(total_epsilon=Fraction(1)), what="This")
+        check_sampling(NoiseCalibration.of(epsilon=Fraction(1)), what="This")
 
 
 def test_rules_depend_on_what_the_budget_carries() -> None:

@@ -37,7 +37,7 @@ def rows_of(dataset, width: int = 1) -> WeightedRows:
 def planned(model, width: int = 1, classes: tuple[int, ...] = CLASSES):
     """Return the facts, and what a model would do."""
     facts = facts_of(width, classes)
-    return facts, model._plan(facts, model._allowance())
+    return facts, model._plan(facts, model._calibration())
 
 
 def learned(model, facts, plan, rows):

@@ -103,7 +103,7 @@ def test_gaussian_shares_add_up() -> None:
     first, second, sums = (step.event for step in plan.steps)
     assert isinstance(first, GaussianEvent)
     total = 1 / first.squared_multiplier + 1 / second.squared_multiplier + 35 / sums.event.squared_multiplier
-    assert total == 1 / model._allowance().squared_multiplier
+    assert total == 1 / model._calibration().squared_multiplier
     settings = plan.settings
     assert settings.bin_noise.squared_sigma >= 7 * second.squared_multiplier
     assert settings.sum_noise.squared_sigma >= WHOLE**2 * sums.event.squared_multiplier
@@ -135,7 +135,7 @@ def test_sums_have_the_stated_noise() -> None:
 @pytest.mark.statistical
 def test_sums_have_the_stated_gaussian_noise() -> None:
     model = PrivateGradientBoosting(epsilon=2, delta=1e-6, bins=1000, rounds=2)
-    squared = WHOLE**2 * model._allowance().squared_multiplier * 2 / (1 - Fraction(3, 100) - Fraction(1, 10))
+    squared = WHOLE**2 * model._calibration().squared_multiplier * 2 / (1 - Fraction(3, 100) - Fraction(1, 10))
     check_scale(lambda size: _sums(_boosting(model), size), discrete_gaussian, scale=float(squared) ** 0.5)
 
 

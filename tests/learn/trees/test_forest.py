@@ -105,7 +105,7 @@ def test_random_splits_leave_everything_to_the_leaves() -> None:
     model = PrivateForest(epsilon=2, delta=1e-6, trees=4, splits="random", rows="shared")
     _, approximate = planned(model)
     assert [step.event for step in approximate.steps] == [
-        GaussianEvent(squared_multiplier=model._allowance().squared_multiplier)
+        GaussianEvent(squared_multiplier=model._calibration().squared_multiplier)
     ]
 
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.accounting.budget import Budget
 from cloister.core.random import RandomSource, random_source
 from cloister.crypto.paillier import PaillierPrivateKey
 from cloister.protocols import InProcessChannel, Transcript, run
 from cloister.protocols.pca._blinded_scatter import BlindedScatterPlan, plan_blinded_scatter
 from cloister.protocols.pca._moments import MomentsPlan, plan_moments
 from cloister.protocols.pca._parties import DataUser, Owner, Proxy
-from cloister.protocols.pca._plans import Budgeted, FixedPoint
+from cloister.protocols.pca._plans import FixedPoint, NoiseSharing
 from cloister.testing import samplers
 
 KEY = PaillierPrivateKey.generate(bits=1024, insecure_for_tests=True)
@@ -23,10 +24,11 @@ KEY = PaillierPrivateKey.generate(bits=1024, insecure_for_tests=True)
 TOY = ([[1, 2], [3, 4]], [[5, 6]])
 
 
-def budget(epsilon: Any = None, *, owners: int = 2, delta: Any = Fraction(1, 10**6), colluding: int = 1) -> Budgeted:
-    return Budgeted(
-        epsilon=None if epsilon is None else Fraction(epsilon), delta=delta, owners=owners, colluding=colluding
-    )
+def sharing(
+    epsilon: Any = None, *, owners: int = 2, delta: Any = Fraction(1, 10**6), colluding: int = 1
+) -> NoiseSharing:
+    budget = None if epsilon is None else Budget(epsilon=Fraction(epsilon), delta=delta)
+    return NoiseSharing(budget=budget, owners=owners, colluding=colluding)
 
 
 def whole(norm: Any = 8, digits: int | None = 0, columns: int = 2) -> FixedPoint:
@@ -37,14 +39,14 @@ def scatter_plan(
     *, rows: int = 3, epsilon: Any = None, fixed: FixedPoint | None = None, columns: int = 2, owners: int = 2
 ) -> BlindedScatterPlan:
     return plan_blinded_scatter(
-        whole=fixed or whole(columns=columns), columns=columns, rows=rows, budget=budget(epsilon, owners=owners)
+        whole=fixed or whole(columns=columns), columns=columns, rows=rows, sharing=sharing(epsilon, owners=owners)
     )
 
 
 def moments_plan(
     *, epsilon: Any = None, fixed: FixedPoint | None = None, columns: int = 2, owners: int = 2
 ) -> MomentsPlan:
-    return plan_moments(whole=fixed or whole(columns=columns), columns=columns, budget=budget(epsilon, owners=owners))
+    return plan_moments(whole=fixed or whole(columns=columns), columns=columns, sharing=sharing(epsilon, owners=owners))
 
 
 @dataclass

@@ -129,7 +129,7 @@ def test_blinded_sums_of_shifted_rows_cannot_be_told_apart() -> None:
 
 def test_what_hides_the_sums_is_as_wide_as_stated_and_paid_for_by_delta() -> None:
     for delta, hiding in ((Fraction(1, 10**6), 64), (Fraction(1, 10**30), 111)):
-        plan = runs.plan_blinded_scatter(whole=runs.whole(), columns=2, rows=50, budget=runs.budget(1, delta=delta))
+        plan = runs.plan_blinded_scatter(whole=runs.whole(), columns=2, rows=50, sharing=runs.sharing(1, delta=delta))
         assert plan.hiding == hiding
         assert 2**plan.blind_bits >= 2**hiding * 50 * plan.whole.largest
         assert Fraction(2, 2**hiding) <= delta / 1000

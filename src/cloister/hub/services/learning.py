@@ -27,12 +27,10 @@ from cloister.hub.services.registry import (
     ServiceWork,
     service_registry,
 )
+from cloister.learn.catalog import load_all, names
 
-MODELS = (
-    *("categorical_nb", "forest", "gaussian_nb", "gradient_boosting", "kmeans", "linear_regression"),
-    *("logistic_regression", "mlp", "mlp_regressor", "pca", "quantile_bins", "scaler", "tree"),
-)
-"""The names of all models, written out so that a page does not have to import them."""
+MODELS = names()
+"""The names of all models; a page does not have to load them."""
 
 _MOST_CHARACTERS = 4_000_000
 _TRAINED = "A model is learned from the rows with noise; what it says of single people is then no more than a guess."
@@ -255,8 +253,6 @@ def _model(work: ServiceWork, parameters: SavedModelParameters) -> Any:
 
 def _load_models() -> Any:
     try:
-        from cloister.learn.catalog import load_all
-
         return load_all()
     except ImportError:
         raise MissingExtraError(what="Private models", package="scikit-learn", extra="learn") from None

@@ -22,7 +22,7 @@ from cloister.core.random import RandomSource
 from cloister.core.whole_rows import Floats
 from cloister.learn._row_grid import RowGrid
 from cloister.learn._second_moments import ReleasedMoments, SecondMoments, plan_moments
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration, StepNoise
 
 __all__ = ["Sketch", "plan_sketch", "spread_centers", "uniform_centers"]
 
@@ -88,12 +88,12 @@ class Sketch:
         return np.rint(self.grid.inside(moments.mean + found @ (directions / _FINE).T / _FINE))
 
 
-def plan_sketch(grid: RowGrid, allowance: NoiseAllowance, *, moments: Fraction, histogram: Fraction) -> Sketch:
+def plan_sketch(grid: RowGrid, calibration: NoiseCalibration, *, moments: Fraction, histogram: Fraction) -> Sketch:
     """Return the sketch that two shares buy."""
     return Sketch(
         grid=grid,
-        moments=plan_moments(grid, grid.row_bounds, allowance, share=moments),
-        noise=allowance.noise(histogram, sensitivity=_COUNT, squared_sensitivity=_COUNT**2),
+        moments=plan_moments(grid, grid.row_bounds, calibration, share=moments),
+        noise=calibration.noise(histogram, sensitivity=_COUNT, squared_sensitivity=_COUNT**2),
     )
 
 

@@ -42,9 +42,9 @@ from cloister.learn._public_facts import PublicFacts
 from cloister.learn._row_grid import SCALES, RowGrid, grid_of
 from cloister.learn._rows import WeightedRows
 from cloister.learn._second_moments import column_sums, weight_of_count
-from cloister.learn.base import PrivateClusterer, TrainingPlan, estimators
+from cloister.learn.base import PrivateClusterer, TrainingPlan
 from cloister.learn.clustering._initial_centers import Sketch, plan_sketch, spread_centers, uniform_centers
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration, StepNoise
 from cloister.plotting import Figure
 
 __all__ = ["SPLITS", "LloydRound", "PrivateKMeans", "nearest_centers", "plan_round"]
@@ -108,31 +108,31 @@ def nearest_centers(steps: Floats, centers: Floats) -> NDArray[np.int64]:
     return np.asarray(((centers * centers).sum(axis=1) - 2.0 * (steps @ centers.T)).argmin(axis=1))
 
 
-def plan_round(grid: RowGrid, allowance: NoiseAllowance, *, split: str, share: Fraction) -> LloydRound:
+def plan_round(grid: RowGrid, calibration: NoiseCalibration, *, split: str, share: Fraction) -> LloydRound:
     """Return one round that has a share of everything."""
     row, width = grid.row_bounds, len(grid.origins)
     everything = slice(0, width + 1)
     unit = max(1, round(grid.steps_per_unit))
     match split:
         case "balanced":
-            constant = weight_of_count(row, width, pure=allowance.is_pure)
-            noise = allowance.noise(
+            constant = weight_of_count(row, width, pure=calibration.is_pure)
+            noise = calibration.noise(
                 share, sensitivity=row.total + constant, squared_sensitivity=row.squares + constant**2
             )
             return LloydRound(grid, constant, ((everything, noise, "sizes and sums"),))
         case "dplloyd":
-            together = allowance.laplace(share, sensitivity=unit + row.total)
+            together = calibration.laplace(share, sensitivity=unit + row.total)
             return LloydRound(grid, unit, ((everything, together, "sizes and sums"),))
         case "lecture":
-            sizes = allowance.laplace(share / 2, sensitivity=unit)
-            sums = allowance.laplace(share / 2, sensitivity=row.total)
+            sizes = calibration.laplace(share / 2, sensitivity=unit)
+            sums = calibration.laplace(share / 2, sensitivity=row.total)
             return LloydRound(grid, unit, ((slice(0, 1), sizes, "sizes"), (slice(1, width + 1), sums, "sums")))
         case _:
-            return LloydRound(grid, unit, _su_parts(grid, allowance, unit, share))
+            return LloydRound(grid, unit, _su_parts(grid, calibration, unit, share))
 
 
 def _su_parts(
-    grid: RowGrid, allowance: NoiseAllowance, unit: int, share: Fraction
+    grid: RowGrid, calibration: NoiseCalibration, unit: int, share: Fraction
 ) -> tuple[tuple[slice, StepNoise, str], ...]:
     """Return sizes and each feature by itself; a category counts as one, since a row has one of its values at most."""
     count = len(grid.parts)
@@ -140,10 +140,10 @@ def _su_parts(
     each = share / (count + ratio)
     parts: list[tuple[slice, StepNoise, str]] = [
         # What is left, and not a multiple of the ratio, so that all shares add up to exactly the whole.
-        (slice(0, 1), allowance.laplace(share - count * each, sensitivity=unit), "sizes")
+        (slice(0, 1), calibration.laplace(share - count * each, sensitivity=unit), "sizes")
     ]
     for place, part in enumerate(grid.parts):
-        noise = allowance.laplace(each, sensitivity=int(grid.limits[part].max()))
+        noise = calibration.laplace(each, sensitivity=int(grid.limits[part].max()))
         parts.append((slice(part.start + 1, part.stop + 1), noise, f"sums of feature {place}"))
     return tuple(parts)
 
@@ -159,7 +159,6 @@ class _Settings:
     rounds: int
 
 
-@estimators.register("kmeans")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateClusterer):  # type: ignore[misc]  # scikit-learn is not typed
     """k-means clustering.
@@ -201,16 +200,16 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateCl
 
     # Planning --------------------------------------------------------------------------------------------------------
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
-        self._check(allowance)
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
+        self._check(calibration)
         grid = grid_of(facts.encoding, scale=self.scale)
-        rounds, sketch, rest = self._rounds(allowance), None, Fraction(1)
+        rounds, sketch, rest = self._rounds(calibration), None, Fraction(1)
         if self.init == "sketch":
             moments, histogram = (
-                (Fraction(5, 10), Fraction(1, 10)) if allowance.is_pure else (Fraction(2, 5), Fraction(1, 5))
+                (Fraction(5, 10), Fraction(1, 10)) if calibration.is_pure else (Fraction(2, 5), Fraction(1, 5))
             )
-            sketch, rest = plan_sketch(grid, allowance, moments=moments, histogram=histogram), Fraction(2, 5)
-        single = plan_round(grid, allowance, split=self.split, share=rest / rounds)
+            sketch, rest = plan_sketch(grid, calibration, moments=moments, histogram=histogram), Fraction(2, 5)
+        single = plan_round(grid, calibration, split=self.split, share=rest / rounds)
         steps = () if sketch is None else sketch.steps
         for number in range(1, rounds + 1):
             steps += single.steps(number)
@@ -220,7 +219,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateCl
             outlook=_outlook(single, int(self.n_clusters)),
         )
 
-    def _check(self, allowance: NoiseAllowance) -> None:
+    def _check(self, calibration: NoiseCalibration) -> None:
         validation.check_count(self.n_clusters, name="n_clusters", at_least=1)
         validation.check_choice(self.scale, name="scale", allowed=SCALES)
         validation.check_choice(self.split, name="split", allowed=SPLITS)
@@ -229,18 +228,18 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateCl
                 "Centers must start where no row says; other starting points could come from the data.",
                 fix='use init="sketch", "box" or "packing".',
             )
-        if self.split != "balanced" and not allowance.is_pure:
+        if self.split != "balanced" and not calibration.is_pure:
             raise ParameterError(
                 f'split="{self.split}" uses Laplace noise, and has no use for a delta.',
                 fix='leave delta out, or use split="balanced".',
             )
 
-    def _rounds(self, allowance: NoiseAllowance) -> int:
+    def _rounds(self, calibration: NoiseCalibration) -> int:
         if self.max_iter is not None:
             return validation.check_count(self.max_iter, name="max_iter", at_least=1)
         if self.init == "sketch":
-            return 1 if allowance.is_pure else 2
-        return 3 if allowance.epsilon < Fraction(1, 2) else 7
+            return 1 if calibration.is_pure else 2
+        return 3 if calibration.epsilon < Fraction(1, 2) else 7
 
     # Learning --------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ and whatever the other rows are, which `numpy.exp` does not promise.
 Privacy: claim (epsilon, delta)-DP for one row added or removed. Rows, residuals and hence gradients are whole numbers.
 One row adds x * r to a gradient: at most squared_norm * squared_residual in squared L2, at whatever weights. It adds
 the products of its entries to the second moments: at most `LinearDesign.squared_moment` in squared L2. Each release has
-Gaussian noise for its share, and adaptive Gaussian releases compose as `NoiseAllowance` says. Everything else follows
+Gaussian noise for its share, and adaptive Gaussian releases compose as `NoiseCalibration` says. Everything else follows
 from noisy numbers.
 """
 
@@ -36,7 +36,7 @@ from cloister.core.random import RandomSource
 from cloister.core.whole_rows import Floats, exact_product
 from cloister.learn._rows import WeightedRows
 from cloister.learn.linear._design import BITS, UNIT, LinearDesign
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 from cloister.mechanisms.step_noise import GaussianSteps
 
 __all__ = [
@@ -145,17 +145,17 @@ class GradientPlan:
         )
 
 
-def signal(design: LinearDesign, allowance: NoiseAllowance, rows: int) -> float:
+def signal(design: LinearDesign, calibration: NoiseCalibration, rows: int) -> float:
     """Return how many rows there are for each standard deviation of the noise, in length, of one release of them all.
 
     Below about 5 the noise decides the model; around 50 the larger effects are found, and from 500 most of them.
     """
-    noise = math.sqrt(float(allowance.squared_multiplier) * design.squared_norm * design.width) / UNIT
+    noise = math.sqrt(float(calibration.squared_multiplier) * design.squared_norm * design.width) / UNIT
     return rows / noise
 
 
 def plan_gradients(
-    design: LinearDesign, allowance: NoiseAllowance, *, classes: int, rows: int, most: int | None, penalty: float
+    design: LinearDesign, calibration: NoiseCalibration, *, classes: int, rows: int, most: int | None, penalty: float
 ) -> GradientPlan:
     """Return the releases of a fit.
 
@@ -164,14 +164,14 @@ def plan_gradients(
     settings of this module were chosen on splits of the training file of Adult (26,000 rows to learn from), at epsilon
     0.1, 1 and 10, and on nothing else.
     """
-    number = min(max(round(signal(design, allowance, rows) ** _GROWTH), _FEWEST), _MOST if most is None else most)
+    number = min(max(round(signal(design, calibration, rows) ** _GROWTH), _FEWEST), _MOST if most is None else most)
     # Whole weights make shares that add up to exactly what the moments leave.
     weights = [math.isqrt(10_000 * place) for place in range(1, number + 1)]
     squared = design.squared_norm * squared_residual(classes)
     shares = [(1 - _MOMENTS_SHARE) * Fraction(weight, sum(weights)) for weight in weights]
     return GradientPlan(
-        moments=allowance.gaussian(_MOMENTS_SHARE, squared_sensitivity=design.squared_moment),
-        gradients=tuple(allowance.gaussian(share, squared_sensitivity=squared) for share in shares),
+        moments=calibration.gaussian(_MOMENTS_SHARE, squared_sensitivity=design.squared_moment),
+        gradients=tuple(calibration.gaussian(share, squared_sensitivity=squared) for share in shares),
         penalty=penalty,
     )
 

@@ -45,7 +45,7 @@ from cloister.errors import ParameterError
 from cloister.learn._rows import WeightedRows
 from cloister.learn.linear._design import UNIT, LinearDesign
 from cloister.learn.linear._solver import WEAKEST, Objective, Point, digits_for, minimum
-from cloister.mechanisms.allowance import FitStep
+from cloister.mechanisms.calibration import FitStep
 from cloister.mechanisms.gaussian import Gaussian
 from cloister.mechanisms.laplace import Laplace
 from cloister.mechanisms.lattice import RealNoise

@@ -23,12 +23,12 @@ from cloister.errors import ParameterError
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateClassifier, TrainingPlan, estimators
+from cloister.learn.base import PrivateClassifier, TrainingPlan
 from cloister.learn.linear._design import UNIT, LinearDesign
 from cloister.learn.linear._gradient import GradientPlan, learn_by_gradients, plan_gradients, signal
 from cloister.learn.linear._perturbation import Perturbation, learn_perturbed, plan_objective, plan_output, row_length
 from cloister.learn.linear._solver import STRONGEST, WEAKEST
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 from cloister.mechanisms.vector_laplace import MOST_DIMENSIONS
 
 __all__ = ["PrivateLogisticRegression"]
@@ -44,7 +44,6 @@ _MUCH = 300
 _LITTLE, _PART = 5, "fifth"
 
 
-@estimators.register("logistic_regression")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLogisticRegression(PrivateClassifier):
     """Logistic regression.
@@ -87,41 +86,41 @@ class PrivateLogisticRegression(PrivateClassifier):
     max_iter: int | None = None
     expected_rows: int | None = None
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
-        design, method = self._design(facts, allowance)
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
+        design, method = self._design(facts, calibration)
         classes = len(facts.target.classes or ())
         if method == "gradient":
-            gradients = self._gradients(design, allowance, classes)
-            outlook = _outlook(1 / signal(design, allowance, 1))
+            gradients = self._gradients(design, calibration, classes)
+            outlook = _outlook(1 / signal(design, calibration, 1))
             return TrainingPlan(steps=gradients.steps, settings=(design, gradients), outlook=outlook)
         parts = 1 if classes == 2 else classes
-        one = self._perturbation(design, allowance, parts, method)
+        one = self._perturbation(design, calibration, parts, method)
         outlook = _outlook(one.length * row_length(design) / UNIT)
         return TrainingPlan(steps=one.steps * parts, settings=(design, one), outlook=outlook)
 
-    def _design(self, facts: PublicFacts, allowance: NoiseAllowance) -> tuple[LinearDesign, str]:
+    def _design(self, facts: PublicFacts, calibration: NoiseCalibration) -> tuple[LinearDesign, str]:
         """Return how rows are encoded, and the method."""
         given = {"data_norm": self.data_norm, "centered": self.fit_intercept}
         halved = LinearDesign.of(facts.encoding, constant=UNIT // 2, **given)
-        method = self._method(halved, allowance)
+        method = self._method(halved, calibration)
         if method == "gradient":
             return halved, method
         constant = UNIT if self.fit_intercept else 0
         return LinearDesign.of(facts.encoding, constant=constant, **given), method
 
-    def _method(self, design: LinearDesign, allowance: NoiseAllowance) -> str:
+    def _method(self, design: LinearDesign, calibration: NoiseCalibration) -> str:
         method = check_choice(self.method, name="method", allowed=_METHODS)
-        if method == "gradient" and allowance.is_pure:
+        if method == "gradient" and calibration.is_pure:
             raise ParameterError(
                 "Noisy gradients need a delta: without one they would cost too much.",
                 fix='give delta=1e-6, or use method="objective".',
             )
         if method != "auto":
             return method
-        if allowance.is_pure:
+        if calibration.is_pure:
             return "objective"
         few = design.width <= MOST_DIMENSIONS
-        return "objective" if few and signal(design, allowance, self._rows()) >= _MUCH else "gradient"
+        return "objective" if few and signal(design, calibration, self._rows()) >= _MUCH else "gradient"
 
     def _rows(self) -> int:
         if self.expected_rows is None:
@@ -138,14 +137,16 @@ class PrivateLogisticRegression(PrivateClassifier):
             )
         return strength
 
-    def _gradients(self, design: LinearDesign, allowance: NoiseAllowance, classes: int) -> GradientPlan:
+    def _gradients(self, design: LinearDesign, calibration: NoiseCalibration, classes: int) -> GradientPlan:
         most = None if self.max_iter is None else check_count(self.max_iter, name="max_iter", at_least=1)
         strength = self._strength()
         # As if rows were divided by their largest norm, which makes weights so much larger.
         penalty = float(_PENALTY if strength is None else strength) * design.squared_norm / UNIT**2
-        return plan_gradients(design, allowance, classes=classes, rows=self._rows(), most=most, penalty=penalty)
+        return plan_gradients(design, calibration, classes=classes, rows=self._rows(), most=most, penalty=penalty)
 
-    def _perturbation(self, design: LinearDesign, allowance: NoiseAllowance, parts: int, method: str) -> Perturbation:
+    def _perturbation(
+        self, design: LinearDesign, calibration: NoiseCalibration, parts: int, method: str
+    ) -> Perturbation:
         if self.max_iter is not None:
             raise ParameterError(
                 f'max_iter is the number of gradients, and method="{method}" takes none.',
@@ -167,8 +168,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         plan = plan_objective if method == "objective" else plan_output
         return plan(
             design,
-            epsilon=allowance.epsilon / parts,
-            delta=allowance.delta / parts,
+            epsilon=calibration.epsilon / parts,
+            delta=calibration.delta / parts,
             strength=strength,
             tol=tol,
             rows=self._rows(),

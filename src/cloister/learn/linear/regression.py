@@ -32,9 +32,9 @@ from cloister.errors import ParameterError
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateRegressor, TrainingPlan, estimators
+from cloister.learn.base import PrivateRegressor, TrainingPlan
 from cloister.learn.linear._design import BITS, UNIT, LinearDesign
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration, StepNoise
 from cloister.mechanisms.step_noise import GaussianSteps
 
 __all__ = ["PrivateLinearRegression"]
@@ -56,7 +56,6 @@ class _Releases:
     """by how many standard deviations the smallest eigenvalue is taken to be less than its noisy value"""
 
 
-@estimators.register("linear_regression")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearRegression(PrivateRegressor):
     """Linear regression with as much ridge as the noise calls for.
@@ -90,8 +89,8 @@ class PrivateLinearRegression(PrivateRegressor):
     fit_intercept: bool = True
     expected_rows: int | None = None
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
-        method = self._method(allowance)
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
+        method = self._method(calibration)
         if self.expected_rows is not None:
             check_count(self.expected_rows, name="expected_rows", at_least=1)
         check_non_negative(self.regularization, name="regularization")
@@ -103,23 +102,23 @@ class PrivateLinearRegression(PrivateRegressor):
         )
         match method:
             case "adassp":
-                releases = _adassp(design, allowance)
+                releases = _adassp(design, calibration)
             case "functional":
                 # Both vectors are one Laplace release, of which the L1 sensitivities add up.
-                both = allowance.laplace(Fraction(1), sensitivity=design.moment + UNIT * design.norm)
+                both = calibration.laplace(Fraction(1), sensitivity=design.moment + UNIT * design.norm)
                 releases = _Releases(design=design, moments=both, products=both)
                 return TrainingPlan(
                     steps=(FitStep("second moments", both.event),), settings=releases, outlook=_outlook(releases)
                 )
             case _:
-                releases = _halves(design, allowance)
+                releases = _halves(design, calibration)
         return TrainingPlan(steps=_steps(releases), settings=releases, outlook=_outlook(releases))
 
-    def _method(self, allowance: NoiseAllowance) -> str:
+    def _method(self, calibration: NoiseCalibration) -> str:
         method = check_choice(self.method, name="method", allowed=_METHODS)
         if method == "auto":
-            return "functional" if allowance.is_pure else "ridge"
-        if method != "functional" and allowance.is_pure:
+            return "functional" if calibration.is_pure else "ridge"
+        if method != "functional" and calibration.is_pure:
             raise ParameterError(
                 f'The method "{method}" needs a delta.', fix='give delta=1e-6, or use method="functional".'
             )
@@ -186,18 +185,18 @@ class PrivateLinearRegression(PrivateRegressor):
 # What is released ----------------------------------------------------------------------------------------------------
 
 
-def _halves(design: LinearDesign, allowance: NoiseAllowance) -> _Releases:
+def _halves(design: LinearDesign, calibration: NoiseCalibration) -> _Releases:
     half = Fraction(1, 2)
     return _Releases(
         design=design,
-        moments=allowance.gaussian(half, squared_sensitivity=design.squared_moment),
-        products=allowance.gaussian(half, squared_sensitivity=UNIT**2 * design.squared_norm),
+        moments=calibration.gaussian(half, squared_sensitivity=design.squared_moment),
+        products=calibration.gaussian(half, squared_sensitivity=UNIT**2 * design.squared_norm),
     )
 
 
-def _adassp(design: LinearDesign, allowance: NoiseAllowance) -> _Releases:
-    logarithm = exact.log_bounds(6 / allowance.delta)[1]
-    squared = max(logarithm / (allowance.epsilon / 3) ** 2, 3 * allowance.squared_multiplier)
+def _adassp(design: LinearDesign, calibration: NoiseCalibration) -> _Releases:
+    logarithm = exact.log_bounds(6 / calibration.delta)[1]
+    squared = max(logarithm / (calibration.epsilon / 3) ** 2, 3 * calibration.squared_multiplier)
     eigenvalue = design.squared_norm + design.squared_norm // 32 + 1
     return _Releases(
         design=design,

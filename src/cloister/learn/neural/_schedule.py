@@ -27,7 +27,7 @@ from cloister.core.random import RandomSource
 from cloister.core.whole_rows import Floats
 from cloister.errors import ParameterError
 from cloister.learn._outlook import FitOutlook
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 from cloister.mechanisms.sampling.coins import toss_coins
 from cloister.mechanisms.step_noise import GaussianSteps
 
@@ -119,13 +119,13 @@ class Schedule:
         return FitOutlook(rows=rows, what="all gradients together", compared="the largest that they can be")
 
 
-def check_sampling(allowance: NoiseAllowance, *, what: str) -> None:
-    """Raise unless an allowance can pay for Gaussian noise on Poisson samples.
+def check_sampling(calibration: NoiseCalibration, *, what: str) -> None:
+    """Raise unless a budget can pay for Gaussian noise on Poisson samples.
 
-    Samples are accounted for when a row is added or removed. An allowance for a replaced row is, by group privacy, one
+    Samples are accounted for when a row is added or removed. A budget for a replaced row is, by group privacy, one
     for two such rows, and is charged as a whole.
     """
-    if allowance.is_pure:
+    if calibration.is_pure:
         raise ParameterError(
             f"{what} adds Gaussian noise, which needs a delta.", fix="give for example delta=1e-6, well below 1/rows."
         )
@@ -155,20 +155,20 @@ def sample_rate(*, rate: Any, rows: Any, batch: Any) -> tuple[Fraction, int | No
 
 
 def plan_schedule(
-    allowance: NoiseAllowance, *, rate: Fraction, expected_rows: int | None, count: int, squared_sensitivity: int
+    calibration: NoiseCalibration, *, rate: Fraction, expected_rows: int | None, count: int, squared_sensitivity: int
 ) -> Schedule:
-    """Return the noise with which a number of steps takes all of an allowance.
+    """Return the noise with which a number of steps takes all of a budget.
 
     Args:
-        allowance: what may be spent.
+        calibration: what may be spent.
         rate: the rate of the samples.
         expected_rows: the declared number of rows; without it, a noisy count is part of the plan.
         count: the number of steps.
         squared_sensitivity: the square of the steps by which a row may move the sum.
     """
-    counting = None if expected_rows is not None else allowance.gaussian(_COUNT_SHARE, squared_sensitivity=1)
+    counting = None if expected_rows is not None else calibration.gaussian(_COUNT_SHARE, squared_sensitivity=1)
     squared = _multiplier(
-        allowance.epsilon * (1 - _SLACK), allowance.delta, rate, count, None if counting is None else counting.event
+        calibration.epsilon * (1 - _SLACK), calibration.delta, rate, count, None if counting is None else counting.event
     )
     noise = GaussianSteps.dominating(squared_sensitivity, squared)
     return Schedule(rate=rate, count=count, noise=noise, expected_rows=expected_rows, count_noise=counting)

@@ -36,7 +36,7 @@ from cloister.core.whole_rows import Floats
 from cloister.errors import ParameterError
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateClassifier, PrivateEstimator, PrivateRegressor, TrainingPlan, estimators
+from cloister.learn.base import PrivateClassifier, PrivateEstimator, PrivateRegressor, TrainingPlan
 from cloister.learn.neural._network import (
     MOST_UNITS,
     NORM_BITS,
@@ -55,7 +55,7 @@ from cloister.learn.neural._schedule import (
     poisson_sample,
     sample_rate,
 )
-from cloister.mechanisms.allowance import NoiseAllowance
+from cloister.mechanisms.calibration import NoiseCalibration
 
 __all__ = ["Adam", "Average", "Choices", "Descent", "Momentum", "PrivateMLP", "PrivateMLPRegressor", "choose_settings"]
 
@@ -218,8 +218,8 @@ class _PrivateNetwork(PrivateEstimator):
 
     # Planning --------------------------------------------------------------------------------------------------------
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
-        check_sampling(allowance, what=type(self).__name__)
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
+        check_sampling(calibration, what=type(self).__name__)
         self._check()
         rate, rows = sample_rate(rate=self.sample_rate, rows=self.expected_rows, batch=self.batch_size)
         choices = choose_settings(
@@ -227,7 +227,7 @@ class _PrivateNetwork(PrivateEstimator):
             epochs=self.epochs,
             learning_rate=self.learning_rate,
             solver=self.solver,
-            epsilon=float(allowance.epsilon),
+            epsilon=float(calibration.epsilon),
             expected_rows=rows,
         )
         classes = 0 if facts.target.classes is None else len(facts.target.classes)
@@ -238,7 +238,7 @@ class _PrivateNetwork(PrivateEstimator):
             )
         count = max(1, round(choices.epochs / rate))
         schedule = plan_schedule(
-            allowance, rate=rate, expected_rows=rows, count=count, squared_sensitivity=4**NORM_BITS
+            calibration, rate=rate, expected_rows=rows, count=count, squared_sensitivity=4**NORM_BITS
         )
         settings = _Settings(
             network=network,
@@ -295,7 +295,6 @@ class _PrivateNetwork(PrivateEstimator):
         return network.head.predictions(scores)
 
 
-@estimators.register("mlp")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateMLP(_PrivateNetwork, PrivateClassifier):
     """A neural network that tells classes apart, trained by noisy gradient descent.
@@ -341,7 +340,6 @@ class PrivateMLP(_PrivateNetwork, PrivateClassifier):
         return self._predictions(features)
 
 
-@estimators.register("mlp_regressor")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateMLPRegressor(_PrivateNetwork, PrivateRegressor):
     """A neural network that predicts a number between public bounds, trained by noisy gradient descent.

@@ -49,9 +49,9 @@ from cloister.learn._features import Binned, Categorical
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateClassifier, TrainingPlan, estimators
+from cloister.learn.base import PrivateClassifier, TrainingPlan
 from cloister.learn.trees._splits import Sample, cells_of
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration, StepNoise
 
 __all__ = [
     "UNIT",
@@ -292,7 +292,6 @@ _LEAST, _MOST = 1e-3, 1e3
 """Between which spread and roughness make equations that floating point can solve."""
 
 
-@estimators.register("gradient_boosting")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateGradientBoosting(PrivateClassifier):
     """An additive model, boosted feature by feature.
@@ -325,15 +324,15 @@ class PrivateGradientBoosting(PrivateClassifier):
     spread: float | None = None
     roughness: float | None = None
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
         bins = bins_of(facts.encoding, self.bins)
         spread, roughness = self._prior(len(bins.features))
-        rounds, width = self._rounds(allowance), len(bins.features)
+        rounds, width = self._rounds(calibration), len(bins.features)
         outputs = outputs_of(len(facts.target.classes or ()))
-        bin_share = Fraction(1, 5 if allowance.is_pure else 10)
-        class_noise = allowance.noise(_CLASS_SHARE, sensitivity=1, squared_sensitivity=1)
-        bin_noise = allowance.noise(bin_share, sensitivity=width, squared_sensitivity=width)
-        sum_noise = allowance.noise(
+        bin_share = Fraction(1, 5 if calibration.is_pure else 10)
+        class_noise = calibration.noise(_CLASS_SHARE, sensitivity=1, squared_sensitivity=1)
+        bin_noise = calibration.noise(bin_share, sensitivity=width, squared_sensitivity=width)
+        sum_noise = calibration.noise(
             (1 - _CLASS_SHARE - bin_share) / (rounds * width),
             sensitivity=reach(outputs),
             squared_sensitivity=squared_reach(outputs),
@@ -369,11 +368,11 @@ class PrivateGradientBoosting(PrivateClassifier):
             rough = float(check_between(self.roughness, name="roughness", lowest=_LEAST, highest=_MOST))
         return spread, rough
 
-    def _rounds(self, allowance: NoiseAllowance) -> int:
+    def _rounds(self, calibration: NoiseCalibration) -> int:
         if self.rounds is None:
-            if allowance.is_pure:
-                return 1 if allowance.epsilon < Fraction(3, 10) else 2 if allowance.epsilon < 3 else 4
-            return 3 if allowance.epsilon < 3 else 6
+            if calibration.is_pure:
+                return 1 if calibration.epsilon < Fraction(3, 10) else 2 if calibration.epsilon < 3 else 4
+            return 3 if calibration.epsilon < 3 else 6
         rounds = check_count(self.rounds, name="rounds", at_least=1)
         if rounds > _MOST_ROUNDS:
             raise ParameterError(

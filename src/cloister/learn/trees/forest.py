@@ -36,7 +36,7 @@ from cloister.learn._encoding import FeatureBins, Integers, bins_of
 from cloister.learn._outlook import FitOutlook
 from cloister.learn._public_facts import PublicFacts
 from cloister.learn._rows import WeightedRows
-from cloister.learn.base import PrivateClassifier, TrainingPlan, estimators
+from cloister.learn.base import PrivateClassifier, TrainingPlan
 from cloister.learn.trees._splits import (
     CRITERIA,
     Sample,
@@ -46,7 +46,7 @@ from cloister.learn.trees._splits import (
     candidates_of,
     leaves_of,
 )
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance, StepNoise
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration, StepNoise
 
 __all__ = ["PrivateForest", "PrivateTree", "leaf_probabilities"]
 
@@ -105,16 +105,16 @@ class _PrivateTrees(PrivateClassifier):
     criterion: str = "gini"
     bins: Any = 32
 
-    def _plan(self, facts: PublicFacts, allowance: NoiseAllowance) -> TrainingPlan:
+    def _plan(self, facts: PublicFacts, calibration: NoiseCalibration) -> TrainingPlan:
         check_choice(self.splits, name="splits", allowed=("greedy", "random"))
         check_choice(self.criterion, name="criterion", allowed=CRITERIA)
         bins = bins_of(facts.encoding, self.bins)
-        trees, is_disjoint = self._shape(allowance)
-        depth = self._depth(allowance)
+        trees, is_disjoint = self._shape(calibration)
+        depth = self._depth(calibration)
         # Disjoint trees see different rows, and together cost what one of them costs.
         sharing = 1 if is_disjoint else trees
-        leaf_noise = self._leaf_noise(allowance, sharing)
-        splitter = self._splitter(allowance, depth * sharing)
+        leaf_noise = self._leaf_noise(calibration, sharing)
+        splitter = self._splitter(calibration, depth * sharing)
         steps = [FitStep("class counts of the leaves", leaf_noise.event)]
         if splitter is not None:
             steps.insert(0, FitStep("splits of all levels", RepeatedEvent(event=splitter.event, count=depth * sharing)))
@@ -130,30 +130,30 @@ class _PrivateTrees(PrivateClassifier):
         )
         return TrainingPlan(steps=tuple(steps), settings=settings, outlook=_outlook(settings))
 
-    def _shape(self, allowance: NoiseAllowance) -> tuple[int, bool]:  # noqa: ARG002  # a forest looks at it
+    def _shape(self, calibration: NoiseCalibration) -> tuple[int, bool]:  # noqa: ARG002  # a forest looks at it
         """Return how many trees there are, and whether each has rows of its own."""
         return 1, True
 
     def _features_per_tree(self, width: int, trees: int) -> int:  # noqa: ARG002  # a forest looks at it
         return width
 
-    def _depth(self, allowance: NoiseAllowance) -> int:
+    def _depth(self, calibration: NoiseCalibration) -> int:
         if self.depth is None:
-            return _rule(5 + 1.5 * math.log10(float(allowance.epsilon)), most=8)
+            return _rule(5 + 1.5 * math.log10(float(calibration.epsilon)), most=8)
         depth = check_count(self.depth, name="depth", at_least=1)
         if depth > _DEEPEST:
             raise ParameterError(f"A depth above {_DEEPEST} leaves no rows in most leaves.", fix="use depth=8 or less.")
         return depth
 
-    def _leaf_noise(self, allowance: NoiseAllowance, sharing: int) -> StepNoise:
+    def _leaf_noise(self, calibration: NoiseCalibration, sharing: int) -> StepNoise:
         if self.splits == "random":
-            return allowance.noise(Fraction(1), sensitivity=sharing, squared_sensitivity=sharing)
-        return allowance.laplace(_LEAVES, sensitivity=sharing)
+            return calibration.noise(Fraction(1), sensitivity=sharing, squared_sensitivity=sharing)
+        return calibration.laplace(_LEAVES, sensitivity=sharing)
 
-    def _splitter(self, allowance: NoiseAllowance, choices: int) -> Splitter | None:
+    def _splitter(self, calibration: NoiseCalibration, choices: int) -> Splitter | None:
         if self.splits == "random":
             return None
-        return Splitter(criterion=self.criterion, epsilon=allowance.epsilon * (1 - _LEAVES) / choices)
+        return Splitter(criterion=self.criterion, epsilon=calibration.epsilon * (1 - _LEAVES) / choices)
 
     # Learning --------------------------------------------------------------------------------------------------------
 
@@ -222,7 +222,6 @@ def _some(candidates: SplitCandidates, features: int, source: RandomSource) -> S
     return candidates.of_features(permutation(source, width)[:features])
 
 
-@estimators.register("tree")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateTree(_PrivateTrees):
     """A decision tree of a fixed depth, whose splits are chosen privately.
@@ -242,7 +241,6 @@ class PrivateTree(_PrivateTrees):
     """
 
 
-@estimators.register("forest")
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateForest(_PrivateTrees):
     """Trees that see rows of their own, or share epsilon, and average their class probabilities.
@@ -271,13 +269,13 @@ class PrivateForest(_PrivateTrees):
     rows: str = "disjoint"
     max_features: float = 0.7
 
-    def _shape(self, allowance: NoiseAllowance) -> tuple[int, bool]:
+    def _shape(self, calibration: NoiseCalibration) -> tuple[int, bool]:
         check_choice(self.rows, name="rows", allowed=("disjoint", "shared"))
-        return self._trees(allowance), self.rows == "disjoint"
+        return self._trees(calibration), self.rows == "disjoint"
 
-    def _trees(self, allowance: NoiseAllowance) -> int:
+    def _trees(self, calibration: NoiseCalibration) -> int:
         if self.trees is None:
-            return _rule(3 * float(allowance.epsilon) ** 0.43, most=30)
+            return _rule(3 * float(calibration.epsilon) ** 0.43, most=30)
         trees = check_count(self.trees, name="trees", at_least=1)
         if trees > _MOST_TREES:
             raise ParameterError(
@@ -285,10 +283,10 @@ class PrivateForest(_PrivateTrees):
             )
         return trees
 
-    def _depth(self, allowance: NoiseAllowance) -> int:
+    def _depth(self, calibration: NoiseCalibration) -> int:
         if self.depth is None:
-            return _rule(4.5 + 1.5 * math.log10(float(allowance.epsilon)), most=8)
-        return super()._depth(allowance)
+            return _rule(4.5 + 1.5 * math.log10(float(calibration.epsilon)), most=8)
+        return super()._depth(calibration)
 
     def _features_per_tree(self, width: int, trees: int) -> int:
         share = check_positive(self.max_features, name="max_features")

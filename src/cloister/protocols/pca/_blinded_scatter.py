@@ -41,8 +41,8 @@ from cloister.core.whole_rows import Floats
 from cloister.crypto.paillier import Packing, PaillierPublicKey
 from cloister.mechanisms.gaussian import SharedGaussian
 from cloister.protocols.pca._plans import (
-    Budgeted,
     FixedPoint,
+    NoiseSharing,
     Released,
     Shares,
     column_sums,
@@ -175,19 +175,19 @@ def _cross_terms(
     return total
 
 
-def plan_blinded_scatter(*, whole: FixedPoint, columns: int, rows: int, budget: Budgeted) -> BlindedScatterPlan:
-    """Return the plan that a budget buys for a public number of rows."""
-    hiding, noise, event = _HIDING, None, None
-    if budget.epsilon is not None:
+def plan_blinded_scatter(*, whole: FixedPoint, columns: int, rows: int, sharing: NoiseSharing) -> BlindedScatterPlan:
+    """Return the plan that the budget buys for a public number of rows."""
+    hiding, noise, event, budget = _HIDING, None, None, sharing.budget
+    if budget is not None:
         # What hides the sums may take a thousandth of delta, and the noise gets the rest.
         hiding = max(hiding, math.ceil(_SHARE_OF_DELTA * columns / budget.delta).bit_length())
-        event = ApproxEvent(epsilon=budget.epsilon, delta=budget.delta)
+        event = ApproxEvent(epsilon=budget.amount, delta=budget.delta)
         noise = SharedGaussian.calibrate(
-            epsilon=budget.epsilon,
+            epsilon=budget.amount,
             delta=budget.delta - Fraction(columns, 2**hiding),
             squared_sensitivity=(4 * whole.largest**2 * (rows - 1)) ** 2,
             dimensions=columns * (columns + 1) // 2,
-            shares=budget.owners,
-            colluding=budget.colluding,
+            shares=sharing.owners,
+            colluding=sharing.colluding,
         )
     return BlindedScatterPlan(columns=columns, rows=rows, whole=whole, hiding=hiding, noise=noise, event=event)

@@ -27,8 +27,8 @@ from cloister.crypto.paillier import Packing, PaillierPublicKey
 from cloister.errors import InternalError
 from cloister.mechanisms.gaussian import SharedGaussian
 from cloister.protocols.pca._plans import (
-    Budgeted,
     FixedPoint,
+    NoiseSharing,
     Released,
     Shares,
     column_sums,
@@ -119,18 +119,18 @@ class MomentsPlan:
         )
 
 
-def plan_moments(*, whole: FixedPoint, columns: int, budget: Budgeted) -> MomentsPlan:
-    """Return the plan that a budget buys."""
+def plan_moments(*, whole: FixedPoint, columns: int, sharing: NoiseSharing) -> MomentsPlan:
+    """Return the plan that the budget buys."""
     # Every constant is private: a larger one makes sums more precise, and products less.
     constant = max(1, math.isqrt(whole.largest**2 // math.isqrt(columns)))
     noise = None
-    if budget.epsilon is not None:
+    if sharing.budget is not None:
         noise = SharedGaussian.calibrate(
-            epsilon=budget.epsilon,
-            delta=budget.delta,
+            epsilon=sharing.budget.amount,
+            delta=sharing.budget.delta,
             squared_sensitivity=constant**4 + constant**2 * whole.largest**2 + whole.largest**4,
             dimensions=(columns + 1) * (columns + 2) // 2,
-            shares=budget.owners,
-            colluding=budget.colluding,
+            shares=sharing.owners,
+            colluding=sharing.colluding,
         )
-    return MomentsPlan(columns=columns, owners=budget.owners, whole=whole, constant=constant, noise=noise)
+    return MomentsPlan(columns=columns, owners=sharing.owners, whole=whole, constant=constant, noise=noise)

@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
 from cloister.core import exact, validation
 from cloister.core.random import RandomSource
@@ -24,8 +25,8 @@ from cloister.errors import ParameterError, ParameterTypeError
 from cloister.mechanisms.gaussian import SharedGaussian
 
 __all__ = [
-    "Budgeted",
     "FixedPoint",
+    "NoiseSharing",
     "PcaPlan",
     "Released",
     "Shares",
@@ -130,11 +131,10 @@ def as_rows(given: Any, *, name: str) -> Floats:  # whatever a caller gave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budgeted:
-    """What may be spent, and by how many owners the noise is made; no epsilon is no noise."""
+class NoiseSharing:
+    """How many owners make the noise, how many of them may tell theirs, and what it costs; no budget is no noise."""
 
-    epsilon: Fraction | None
-    delta: Fraction
+    budget: Budget | None
     owners: int
     colluding: int
 

@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
 from cloister.accounting.payment import pay
 from cloister.core import validation
@@ -40,7 +41,7 @@ from cloister.protocols.parties import Channel, Transcript, run
 from cloister.protocols.pca._blinded_scatter import plan_blinded_scatter
 from cloister.protocols.pca._moments import plan_moments
 from cloister.protocols.pca._parties import PROXY, USER, DataUser, Owner, Proxy
-from cloister.protocols.pca._plans import Budgeted, FixedPoint, PcaPlan, Released, as_rows
+from cloister.protocols.pca._plans import FixedPoint, NoiseSharing, PcaPlan, Released, as_rows
 
 __all__ = ["SHORT_KEY", "DistributedComponents", "distributed_dp_pca"]
 
@@ -173,13 +174,13 @@ def distributed_dp_pca(
     kept = _count_components(n_components, columns)
     relation = Adjacency(validation.check_choice(adjacency, name="adjacency", allowed=_RELATIONS))
     sizes, about = _public_rows(public_rows, owners=len(tables), exactly=relation is Adjacency.REPLACE)
-    budget = _budget(epsilon, delta, about, len(tables), max_colluding_owners, exact=unsafe_without_noise)
+    sharing = _sharing(epsilon, delta, about, len(tables), max_colluding_owners, exact=unsafe_without_noise)
     plan = _plan(
         relation,
         FixedPoint.of(data_norm=data_norm, fraction_bits=fraction_bits, columns=columns),
         columns=columns,
         rows=about,
-        budget=budget,
+        sharing=sharing,
     )
     source = random_source(random_state)
     key = _key(key_bits, insecure_key_bits_for_tests)
@@ -188,7 +189,7 @@ def distributed_dp_pca(
         Owner(name, rows, public_rows=size, **common) for (name, rows), size in zip(tables.items(), sizes, strict=True)
     ]
     proxy, user = Proxy(tuple(tables), **common), DataUser(tuple(tables), plan=plan, key=key)
-    guarantee = _guarantee(budget, relation, key_bits=key.public.bits)
+    guarantee = _guarantee(sharing, relation, key_bits=key.public.bits)
     # Paid before the first party looks at a row.
     _pay(guarantee, plan, ledger=ledger, dataset=dataset, analyst=analyst)
     transcript = run([user, *parties, proxy], protocol="distributed_dp_pca", channel=channel)
@@ -257,7 +258,9 @@ def _public_rows(given: Any, *, owners: int, exactly: bool) -> tuple[list[int | 
     )
 
 
-def _budget(epsilon: object, delta: object, rows: int | None, owners: int, colluding: int, *, exact: bool) -> Budgeted:
+def _sharing(
+    epsilon: object, delta: object, rows: int | None, owners: int, colluding: int, *, exact: bool
+) -> NoiseSharing:
     trusted = validation.check_count(colluding, name="max_colluding_owners")
     if exact != (epsilon is None):
         raise ParameterError(
@@ -268,14 +271,14 @@ def _budget(epsilon: object, delta: object, rows: int | None, owners: int, collu
         slack = min(_LARGEST_DELTA, Fraction(1, 10 * (rows or 1)))
     else:
         slack = validation.check_delta(delta, allow_zero=False, rows=rows)
-    loss = None if exact else validation.check_epsilon(epsilon)
-    return Budgeted(epsilon=loss, delta=slack, owners=owners, colluding=trusted)
+    budget = None if exact else Budget(epsilon=validation.check_epsilon(epsilon), delta=slack)
+    return NoiseSharing(budget=budget, owners=owners, colluding=trusted)
 
 
-def _plan(relation: Adjacency, whole: FixedPoint, *, columns: int, rows: int | None, budget: Budgeted) -> PcaPlan:
+def _plan(relation: Adjacency, whole: FixedPoint, *, columns: int, rows: int | None, sharing: NoiseSharing) -> PcaPlan:
     if relation is Adjacency.REPLACE and rows is not None:
-        return plan_blinded_scatter(whole=whole, columns=columns, rows=rows, budget=budget)
-    return plan_moments(whole=whole, columns=columns, budget=budget)
+        return plan_blinded_scatter(whole=whole, columns=columns, rows=rows, sharing=sharing)
+    return plan_moments(whole=whole, columns=columns, sharing=sharing)
 
 
 def _key(bits: int, insecure_bits: int | None) -> PaillierPrivateKey:
@@ -287,12 +290,12 @@ def _key(bits: int, insecure_bits: int | None) -> PaillierPrivateKey:
 # Promising and paying ------------------------------------------------------------------------------------------------
 
 
-def _guarantee(budget: Budgeted, relation: Adjacency, *, key_bits: int) -> Guarantee:
-    if budget.epsilon is None:
+def _guarantee(sharing: NoiseSharing, relation: Adjacency, *, key_bits: int) -> Guarantee:
+    if sharing.budget is None:
         return NoGuarantee(
             reason="the result is exact: encryption hid the rows on the way, and nothing hides them in it"
         )
-    told = "no owner tells" if budget.colluding == 0 else f"at most {budget.colluding} of the owners tell"
+    told = "no owner tells" if sharing.colluding == 0 else f"at most {sharing.colluding} of the owners tell"
     assumptions: tuple[str, ...] = (
         "the proxy and the data user do not work together, since together they can read what every owner sends",
         f"{told} the data user the noise that they added",
@@ -302,7 +305,8 @@ def _guarantee(budget: Budgeted, relation: Adjacency, *, key_bits: int) -> Guara
     )
     if relation is Adjacency.REPLACE:
         assumptions += ("how many rows each owner has is public",)
-    return ApproxDP(epsilon=budget.epsilon, delta=budget.delta, adjacency=relation, assumptions=assumptions)
+    budget = sharing.budget
+    return ApproxDP(epsilon=budget.amount, delta=budget.delta, adjacency=relation, assumptions=assumptions)
 
 
 def _pay(guarantee: Guarantee, plan: PcaPlan, *, ledger: Any, dataset: str | None, analyst: str | None) -> None:

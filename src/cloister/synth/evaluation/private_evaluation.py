@@ -6,7 +6,7 @@ c_i - n q_i by 1 - q_i and every other term by q_j: L moves by at most 1 - q_i <
 fixed set of marginals. Three numbers are released: the row count, the mean of L over all columns, and that over all
 pairs of columns, each with noise for a third of epsilon; the last two in whole steps of 1/1000 row, so that rounding
 down makes their sensitivity 1001 steps at most. L is computed in whole numbers. Everything else follows from the three.
-Persons with several rows and replaced rows are groups of rows, as in `allowance`.
+Persons with several rows and replaced rows are groups of rows, as in `NoiseCalibration`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cloister.core.guarantees import Guarantee
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.result import Result
 from cloister.data.table import Table
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 from cloister.synth._cell_counts import CellCounts, person_rows
 from cloister.synth._domain import declare_domain
 from cloister.synth.base import PUBLIC_FACTS
@@ -112,13 +112,13 @@ def evaluate_privately(
     opened = open_real_table(real, schema)
     domain = declare_domain(opened, columns=columns, bins=bins, apart=(unit,))
     public = CellCounts(public_table(synthetic, opened, domain), domain)
-    allowance = NoiseAllowance(
-        total_epsilon=epsilon, adjacency=adjacency, unit=unit, max_rows_per_unit=max_rows_per_unit
+    calibration = NoiseCalibration.of(
+        epsilon=epsilon, adjacency=adjacency, unit=unit, max_rows_per_unit=max_rows_per_unit
     )
-    noises = [allowance.laplace(_THIRD, sensitivity=size) for size in (1, _STEPS + 1, _STEPS + 1)]
+    noises = [calibration.laplace(_THIRD, sensitivity=size) for size in (1, _STEPS + 1, _STEPS + 1)]
     labels = ("rows", "total variation of columns", "total variation of pairs")
-    event = allowance.event(tuple(FitStep(label, noise.event) for label, noise in zip(labels, noises, strict=True)))
-    guarantee = allowance.guarantee(assumptions=(PUBLIC_FACTS, *opened.assumptions))
+    event = calibration.event(tuple(FitStep(label, noise.event) for label, noise in zip(labels, noises, strict=True)))
+    guarantee = calibration.guarantee(assumptions=(PUBLIC_FACTS, *opened.assumptions))
     source = random_source(random_state)
     pay(guarantee, event, ledger=ledger, dataset=dataset, analyst=analyst, purpose="evaluate a synthetic table")
     places = range(len(domain.names))

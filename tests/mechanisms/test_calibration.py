@@ -11,7 +11,7 @@ from cloister.accounting.events import ApproxEvent, PureEvent, SequenceEvent
 from cloister.core import exact
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.errors import CloisterError, ParameterError
-from cloister.mechanisms.allowance import FitStep, NoiseAllowance
+from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 from cloister.mechanisms.step_noise import GaussianSteps, LaplaceSteps
 
 FRACTIONS = st.fractions(min_value=Fraction(1, 100), max_value=10, max_denominator=1000)
@@ -19,62 +19,62 @@ FRACTIONS = st.fractions(min_value=Fraction(1, 100), max_value=10, max_denominat
 
 @given(FRACTIONS, st.integers(1, 9))
 def test_pure_group_privacy_divides_epsilon_exactly(epsilon: Fraction, persons: int) -> None:
-    allowance = NoiseAllowance(total_epsilon=epsilon, unit="patient", max_rows_per_unit=persons)
-    assert allowance.rows == persons
-    assert allowance.epsilon * persons == epsilon
-    replaced = NoiseAllowance(total_epsilon=epsilon, adjacency="replace", max_rows_per_unit=persons)
+    calibration = NoiseCalibration.of(epsilon=epsilon, unit="patient", max_rows_per_unit=persons)
+    assert calibration.rows == persons
+    assert calibration.epsilon * persons == epsilon
+    replaced = NoiseCalibration.of(epsilon=epsilon, adjacency="replace", max_rows_per_unit=persons)
     assert replaced.rows == 2 * persons
     assert replaced.epsilon * 2 * persons == epsilon
 
 
 @given(FRACTIONS, st.fractions(min_value=Fraction(1, 10**9), max_value=Fraction(1, 100)), st.integers(1, 6))
 def test_group_privacy_of_delta_follows_step_by_step(epsilon: Fraction, delta: Fraction, rows: int) -> None:
-    allowance = NoiseAllowance(total_epsilon=epsilon, total_delta=delta, unit="patient", max_rows_per_unit=rows)
+    calibration = NoiseCalibration.of(epsilon=epsilon, delta=delta, unit="patient", max_rows_per_unit=rows)
     # P(M(0)) <= e P(M(1)) + d <= e (e P(M(2)) + d) + d <= ..., with e rounded up.
-    factor, slack = exact.exp_bounds(allowance.epsilon)[1], Fraction(0)
+    factor, slack = exact.exp_bounds(calibration.epsilon)[1], Fraction(0)
     for _ in range(rows):
-        slack = factor * slack + allowance.delta
+        slack = factor * slack + calibration.delta
     assert slack <= delta * (1 + Fraction(1, 10**12))
     assert slack >= delta * (1 - Fraction(1, 10**6))
 
 
 def test_delta_is_never_rounded_up() -> None:
-    allowance = NoiseAllowance(total_epsilon=1, total_delta=Fraction(1, 10**5), adjacency="replace")
+    calibration = NoiseCalibration.of(epsilon=1, delta=Fraction(1, 10**5), adjacency="replace")
     lower = exact.exp_bounds(Fraction(1, 2))[0]
-    assert allowance.delta * (1 + lower) <= Fraction(1, 10**5)
+    assert calibration.delta * (1 + lower) <= Fraction(1, 10**5)
 
 
 def test_one_row_needs_no_division() -> None:
-    allowance = NoiseAllowance(total_epsilon=1, total_delta=1e-5)
-    assert allowance.delta == allowance.total_delta
-    assert allowance.epsilon == 1
-    assert NoiseAllowance(total_epsilon=1, adjacency="replace").delta == 0
+    calibration = NoiseCalibration.of(epsilon=1, delta=1e-5)
+    assert calibration.delta == calibration.budget.delta
+    assert calibration.epsilon == 1
+    assert NoiseCalibration.of(epsilon=1, adjacency="replace").delta == 0
 
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6))
 def test_laplace_shares_add_up_to_epsilon(parts: list[int]) -> None:
-    allowance = NoiseAllowance(total_epsilon=Fraction(3, 7))
+    calibration = NoiseCalibration.of(epsilon=Fraction(3, 7))
     shares = [Fraction(part, sum(parts)) for part in parts]
-    noises = [allowance.laplace(share, sensitivity=5) for share in shares]
-    assert sum(noise.epsilon for noise in noises) == allowance.epsilon
+    noises = [calibration.laplace(share, sensitivity=5) for share in shares]
+    assert sum(noise.epsilon for noise in noises) == calibration.epsilon
     assert all(noise.scale == 5 / noise.epsilon for noise in noises)
 
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6))
 def test_gaussian_shares_add_up_to_one_release(parts: list[int]) -> None:
-    allowance = NoiseAllowance(total_epsilon=1, total_delta=1e-5)
+    calibration = NoiseCalibration.of(epsilon=1, delta=1e-5)
     shares = [Fraction(part, sum(parts)) for part in parts]
-    events = [allowance.gaussian(share, squared_sensitivity=7).event for share in shares]
-    assert sum(1 / event.squared_multiplier for event in events) == 1 / allowance.squared_multiplier
+    events = [calibration.gaussian(share, squared_sensitivity=7).event for share in shares]
+    assert sum(1 / event.squared_multiplier for event in events) == 1 / calibration.squared_multiplier
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1, 10])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5])
 def test_everything_on_one_gaussian_keeps_within_delta(epsilon: float, delta: float) -> None:
-    allowance = NoiseAllowance(total_epsilon=epsilon, total_delta=delta)
-    noise = allowance.gaussian(Fraction(1), squared_sensitivity=2**30)
-    assert noise.squared_sigma >= 2**30 * allowance.squared_multiplier
-    multiplier = float(allowance.squared_multiplier) ** 0.5
+    calibration = NoiseCalibration.of(epsilon=epsilon, delta=delta)
+    noise = calibration.gaussian(Fraction(1), squared_sensitivity=2**30)
+    assert noise.squared_sigma >= 2**30 * calibration.squared_multiplier
+    multiplier = float(calibration.squared_multiplier) ** 0.5
     assert gaussian_delta(1 / multiplier, epsilon) <= delta * (1 + 1e-9)
     assert gaussian_delta(1 / (multiplier * 0.99), epsilon) > delta
 
@@ -82,13 +82,13 @@ def test_everything_on_one_gaussian_keeps_within_delta(epsilon: float, delta: fl
 def test_more_epsilon_never_means_more_noise() -> None:
     epsilons = [Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(3), Fraction(10)]
     for delta in (0, 1e-6):
-        allowances = [NoiseAllowance(total_epsilon=epsilon, total_delta=delta) for epsilon in epsilons]
-        spreads = [item.noise(Fraction(1, 3), sensitivity=9, squared_sensitivity=27).deviation for item in allowances]
+        calibrations = [NoiseCalibration.of(epsilon=epsilon, delta=delta) for epsilon in epsilons]
+        spreads = [item.noise(Fraction(1, 3), sensitivity=9, squared_sensitivity=27).deviation for item in calibrations]
         assert all(more >= less for more, less in pairwise(spreads))
 
 
 def test_noise_is_laplace_without_a_delta_and_gaussian_with_one() -> None:
-    pure, slack = NoiseAllowance(total_epsilon=1), NoiseAllowance(total_epsilon=1, total_delta=1e-5)
+    pure, slack = NoiseCalibration.of(epsilon=1), NoiseCalibration.of(epsilon=1, delta=1e-5)
     assert isinstance(pure.noise(Fraction(1), sensitivity=1, squared_sensitivity=1), LaplaceSteps)
     assert isinstance(slack.noise(Fraction(1), sensitivity=1, squared_sensitivity=1), GaussianSteps)
     assert pure.is_pure
@@ -96,19 +96,19 @@ def test_noise_is_laplace_without_a_delta_and_gaussian_with_one() -> None:
 
 
 def test_event_is_the_steps_for_one_row_and_the_whole_for_more() -> None:
-    pure = NoiseAllowance(total_epsilon=1)
+    pure = NoiseCalibration.of(epsilon=1)
     steps = (FitStep("counts", pure.laplace(Fraction(1), sensitivity=1).event),)
     assert pure.event(steps) == SequenceEvent(events=(steps[0].event,))
-    assert NoiseAllowance(total_epsilon=1, adjacency="replace").event(steps) == PureEvent(epsilon=Fraction(1))
-    both = NoiseAllowance(total_epsilon=1, total_delta=Fraction(1, 10**6), unit="patient", max_rows_per_unit=3)
+    assert NoiseCalibration.of(epsilon=1, adjacency="replace").event(steps) == PureEvent(epsilon=Fraction(1))
+    both = NoiseCalibration.of(epsilon=1, delta=Fraction(1, 10**6), unit="patient", max_rows_per_unit=3)
     assert both.event(steps) == ApproxEvent(epsilon=Fraction(1), delta=Fraction(1, 10**6))
     assert steps[0].to_dict()["label"] == "counts"
 
 
 def test_guarantee_is_what_was_asked_for() -> None:
-    promise = NoiseAllowance(total_epsilon=0.5, adjacency="replace").guarantee(assumptions=("x",))
+    promise = NoiseCalibration.of(epsilon=0.5, adjacency="replace").guarantee(assumptions=("x",))
     assert promise == PureDP(epsilon=Fraction(1, 2), adjacency=Adjacency.REPLACE, assumptions=("x",))
-    slack = NoiseAllowance(total_epsilon=2, total_delta=1e-6, unit="patient", max_rows_per_unit=2).guarantee()
+    slack = NoiseCalibration.of(epsilon=2, delta=1e-6, unit="patient", max_rows_per_unit=2).guarantee()
     expected = ApproxDP(epsilon=Fraction(2), delta=Fraction(1, 10**6), unit="patient", adjacency=Adjacency.USER)
     assert slack == expected
 
@@ -116,38 +116,38 @@ def test_guarantee_is_what_was_asked_for() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"total_epsilon": 0},
-        {"total_epsilon": -1},
-        {"total_epsilon": float("nan")},
-        {"total_epsilon": "much"},
-        {"total_delta": 1},
-        {"total_delta": -1e-9},
+        {"epsilon": 0},
+        {"epsilon": -1},
+        {"epsilon": float("nan")},
+        {"epsilon": "much"},
+        {"delta": 1},
+        {"delta": -1e-9},
         {"max_rows_per_unit": 0},
         {"max_rows_per_unit": 1.5},
         {"adjacency": "substitute"},
     ],
 )
-def test_bad_allowances_are_refused(wrong: dict[str, object]) -> None:
+def test_bad_budgets_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises((CloisterError, ValueError)):
-        NoiseAllowance(**{"total_epsilon": 1, **wrong})  # type: ignore[arg-type]  # wrong on purpose
+        NoiseCalibration.of(**{"epsilon": 1, **wrong})  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_other_neighbor_relations_are_refused_with_a_fix() -> None:
     others = [item for item in Adjacency if item not in (Adjacency.ADD_REMOVE, Adjacency.REPLACE)]
     for other in others:
         with pytest.raises(ParameterError, match="add_remove or replace"):
-            NoiseAllowance(total_epsilon=Fraction(1), adjacency=other)
+            NoiseCalibration.of(epsilon=Fraction(1), adjacency=other)
 
 
 def test_persons_are_not_replaced() -> None:
     with pytest.raises(ParameterError, match='adjacency="add_remove"'):
-        NoiseAllowance(total_epsilon=Fraction(1), unit="patient", adjacency="replace")
-    stated = NoiseAllowance(total_epsilon=Fraction(1), unit="patient", adjacency="user", max_rows_per_unit=2)
-    assert stated == NoiseAllowance(total_epsilon=Fraction(1), unit="patient", max_rows_per_unit=2)
+        NoiseCalibration.of(epsilon=Fraction(1), unit="patient", adjacency="replace")
+    stated = NoiseCalibration.of(epsilon=Fraction(1), unit="patient", adjacency="user", max_rows_per_unit=2)
+    assert stated == NoiseCalibration.of(epsilon=Fraction(1), unit="patient", max_rows_per_unit=2)
     assert stated.rows == 2
 
 
 def test_an_epsilon_too_small_for_gaussian_noise_is_refused() -> None:
-    tiny = NoiseAllowance(total_epsilon=Fraction(1, 10**6), total_delta=1e-6, unit="patient", max_rows_per_unit=10**4)
+    tiny = NoiseCalibration.of(epsilon=Fraction(1, 10**6), delta=1e-6, unit="patient", max_rows_per_unit=10**4)
     with pytest.raises(ParameterError, match="at least 1e-9"):
         _ = tiny.squared_multiplier

@@ -1,9 +1,9 @@
-"""The noise allowance of a fit: what it may spend, and the noise that its parts buy.
+"""The calibration of a fit's noise: what shares of its budget buy, for whoever is protected.
 
 Estimators count what one row may change when it is added or removed. Whoever is protected may change more: a person
 with at most m rows changes m of them, and a replaced row is one removed and one added. By group privacy, a mechanism
 that is (epsilon/r, delta/(1 + e + ... + e^(r-1)))-private for one row, e being exp(epsilon/r), is
-(epsilon, delta)-private for r rows; `NoiseAllowance.epsilon` and `NoiseAllowance.delta` are those for one row.
+(epsilon, delta)-private for r rows; `NoiseCalibration.epsilon` and `NoiseCalibration.delta` are those for one row.
 
 Without delta every part is paid in epsilon, and shares add up. With delta, Gaussian parts are accounted together: noise
 with multipliers m_i is as private as one release with 1/m**2 = sum 1/m_i**2, so a share w has multiplier m / sqrt(w).
@@ -15,8 +15,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
+from cloister.accounting.budget import Budget
 from cloister.accounting.conversions import gaussian_multiplier, zero_concentrated_to_epsilon
 from cloister.accounting.events import ApproxEvent, Event, PureEvent, SequenceEvent
 from cloister.core import exact, validation
@@ -24,7 +25,7 @@ from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, P
 from cloister.errors import ParameterError
 from cloister.mechanisms.step_noise import GaussianSteps, LaplaceSteps
 
-__all__ = ["FitStep", "NoiseAllowance", "StepNoise"]
+__all__ = ["FitStep", "NoiseCalibration", "StepNoise"]
 
 StepNoise = LaplaceSteps | GaussianSteps
 
@@ -47,26 +48,34 @@ class FitStep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseAllowance:
-    """An exact (epsilon, delta) for the protected unit, and what that leaves for one added or removed row.
+class NoiseCalibration:
+    """The noise that shares of a budget buy: the budget is for the protected unit, the noise for one row more or less.
 
     Where the unit is a person, all of their rows are added or removed, which is the relation "user".
 
-    >>> allowance = NoiseAllowance(total_epsilon=1, adjacency="replace")
-    >>> allowance.epsilon, allowance.guarantee().brief()
+    >>> calibration = NoiseCalibration.of(epsilon=1, adjacency="replace")
+    >>> calibration.epsilon, calibration.guarantee().brief()
     (Fraction(1, 2), 'epsilon = 1 per row')
     """
 
-    total_epsilon: Fraction
-    total_delta: Fraction = Fraction(0)
+    budget: Budget
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     unit: str = "row"
     max_rows_per_unit: int = 1
 
+    @classmethod
+    def of(cls, *, epsilon: Any, delta: Any = 0, **protected: Any) -> Self:  # whatever a user gave
+        """Return the calibration to a price as it was given, and to whom it protects.
+
+        Raises:
+            ParameterError: if epsilon is not positive, or delta is not a probability.
+        """
+        price = Budget(epsilon=validation.check_epsilon(epsilon), delta=validation.check_delta(delta))
+        return cls(budget=price, **protected)
+
     def __post_init__(self) -> None:
         set_ = object.__setattr__
-        set_(self, "total_epsilon", validation.check_epsilon(self.total_epsilon))
-        set_(self, "total_delta", validation.check_delta(self.total_delta))
+        validation.check_epsilon(self.budget.epsilon)
         set_(self, "adjacency", Adjacency(self.adjacency))
         if self.unit != "row" and self.adjacency is Adjacency.ADD_REMOVE:
             set_(self, "adjacency", Adjacency.USER)
@@ -84,21 +93,21 @@ class NoiseAllowance:
     @property
     def epsilon(self) -> Fraction:
         """Return the epsilon for one row."""
-        return self.total_epsilon / self.rows
+        return self.budget.amount / self.rows
 
     @cached_property
     def delta(self) -> Fraction:
         """Return the delta for one row, rounded down."""
-        if self.rows == 1 or not self.total_delta:
-            return self.total_delta
+        if self.rows == 1 or not self.budget.delta:
+            return self.budget.delta
         # The factor rounds up, since delta is divided by it.
         factor = sum(exact.exp_bounds(place * self.epsilon)[1] for place in range(self.rows))
-        return self.total_delta / factor
+        return self.budget.delta / factor
 
     @property
     def is_pure(self) -> bool:
         """Return whether there is no delta."""
-        return self.total_delta == 0
+        return self.budget.delta == 0
 
     @cached_property
     def squared_multiplier(self) -> Fraction:
@@ -115,11 +124,11 @@ class NoiseAllowance:
         if self.is_pure:
             raise ParameterError("Without a delta there is no rho.", fix="give a delta, such as delta=1e-6.")
         # The epsilon of rho is always above rho, so that the largest rho lies between these.
-        low, high = Fraction(0), self.total_epsilon
+        low, high = Fraction(0), self.budget.amount
         for _ in range(_HALVINGS):
             # A short denominator keeps halvings quick; it rounds down, towards less budget.
             middle = Fraction(math.floor((low + high) / 2 * _FINE * _FINE), _FINE * _FINE)
-            holds = zero_concentrated_to_epsilon(middle, delta=self.total_delta) <= self.total_epsilon
+            holds = zero_concentrated_to_epsilon(middle, delta=self.budget.delta) <= self.budget.amount
             low, high = (middle, high) if holds else (low, middle)
         if not low:
             raise ParameterError("epsilon is too small for Gaussian noise.", fix="use epsilon of at least 1e-9.")
@@ -149,8 +158,8 @@ class NoiseAllowance:
             return SequenceEvent(events=tuple(step.event for step in steps))
         # Steps are events of one row. Group privacy made them a promise to the unit, and only that may be composed.
         if self.is_pure:
-            return PureEvent(epsilon=self.total_epsilon)
-        return ApproxEvent(epsilon=self.total_epsilon, delta=self.total_delta)
+            return PureEvent(epsilon=self.budget.amount)
+        return ApproxEvent(epsilon=self.budget.amount, delta=self.budget.delta)
 
     def guarantee(self, *, assumptions: tuple[str, ...] = (), free: bool = False) -> DifferentialPrivacy:
         """Return what a model promises; one that is ``free`` does not look at the rows."""
@@ -158,8 +167,8 @@ class NoiseAllowance:
         if free:
             return PureDP(epsilon=Fraction(0), **common)
         if self.is_pure:
-            return PureDP(epsilon=self.total_epsilon, **common)
-        return ApproxDP(epsilon=self.total_epsilon, delta=self.total_delta, **common)
+            return PureDP(epsilon=self.budget.amount, **common)
+        return ApproxDP(epsilon=self.budget.amount, delta=self.budget.delta, **common)
 
 
 def _unknown(adjacency: Adjacency, *, is_person: bool) -> ParameterError:
