@@ -17,7 +17,8 @@ from cloister.attacks.anatomy._expectation_maximization import METHODS, EMFit, f
 from cloister.attacks.anatomy._guesses import AnatomyGuesses, answers_of_chain, answers_of_fit
 from cloister.attacks.anatomy._markov_chain import Chain, sample
 from cloister.attacks.anatomy._two_tables import read_release, read_truth
-from cloister.attacks.anatomy.anatomy_result import AnatomyAttackResult, Run, score_guesses
+from cloister.attacks.anatomy.anatomy_details import AnatomyDetails, Run, score_guesses
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.random import RandomState, random_source
 
@@ -40,7 +41,7 @@ def anatomy_em(
     count: str = COUNT,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> AnatomyAttackResult:
+) -> AttackResult[AnatomyDetails]:
     """Return how often an attacker is right who learns naive Bayes from the groups by expectation-maximization.
 
     Args:
@@ -118,7 +119,7 @@ def anatomy_definetti(
     count: str = COUNT,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> AnatomyAttackResult:
+) -> AttackResult[AnatomyDetails]:
     """Return how often an attacker is right who samples assignments of the values from their posterior.
 
     Args:

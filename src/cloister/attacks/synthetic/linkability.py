@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.base import (
     ADVICE,
     AttackedTables,
-    SyntheticAttackResult,
+    SyntheticDetails,
     choose_rows,
     most_exposed,
     read_attacked,
@@ -42,7 +43,7 @@ def synthetic_linkability(
     bounds: Mapping[str, Any] | None = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> SyntheticAttackResult:
+) -> AttackResult[SyntheticDetails]:
     """Return how often the synthetic table links two pieces of what is known about one person.
 
     Args:
@@ -76,18 +77,18 @@ def synthetic_linkability(
     if tables.control is not None:
         others = tables.control.take(choose_rows(len(tables.control), most, source))
         compared = (float(_link_pieces(tables, others, left, right, near)[0].sum()), len(others))
-    return SyntheticAttackResult(
+    return AttackResult(
         attack="linkability",
-        kind=f"{len(left)} and {len(right)} known columns, {near} nearest",
         assumption="holds the synthetic table and two pieces of knowledge, and asks whether they are of one person",
-        baseline=_by_chance(len(tables.synthetic), near),
         queries=0,
-        left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(places, np.where(linked, nearness, 0.0)),
         **score_attack(
             float(linked.sum()),
             len(places),
+            baseline=_by_chance(len(tables.synthetic), near),
+            kind=f"{len(left)} and {len(right)} known columns, {near} nearest",
+            left_out=tables.left_out,
             control=compared,
             confidence=confidence,
             alike=tables.per_synthetic_row(len(places), compared),
