@@ -1,5 +1,8 @@
 """Which attacks fit which kind of release, and by which limits each is judged.
 
+What decides about most releases is listed here, the most telling first; attacks that were offered with a judge
+(`cloister.attacks.release_attacks`) come after them.
+
 Anatomy shows exact quasi-identifiers in random order, so a release in two tables that was read from files does not say
 whose row is whose. People whose quasi-identifiers are nobody else's are found again by them; for others the order stays
 open, and where these are many the attack cannot be scored from files.
@@ -37,6 +40,7 @@ from cloister.attacks.gating.judgments import (
 from cloister.attacks.gating.policy import GatePolicy
 from cloister.attacks.models.membership import membership
 from cloister.attacks.models.stored_records import stored_records
+from cloister.attacks.release_attacks import Given, ReleaseAttack, release_attacks
 from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.closest_records import distance_to_closest_record
 from cloister.attacks.synthetic.inference import synthetic_inference
@@ -110,6 +114,29 @@ def battery(subject: GateSubject, policy: GatePolicy) -> Iterator[GateCheck]:
             yield from _synthetic(subject, policy)
         case _:
             yield from _model(subject, policy)
+    for name in release_attacks:
+        attack = release_attacks.get(name)
+        if attack.judge is not None and attack.kind == subject.kind:
+            yield from _offered(attack, subject, policy)
+
+
+def _offered(attack: ReleaseAttack, subject: GateSubject, policy: GatePolicy) -> Iterator[GateCheck]:
+    """Return the checks of an attack that was offered with a judge: one for each column that it wants to learn."""
+    given: dict[str, Any] = {Given.RELEASE: subject.release, Given.CONTROL: subject.control}
+    # A release that was made here knows its original and its quasi-identifiers itself.
+    if not isinstance(subject.release, Release | AnatomyRelease):
+        given |= {Given.ORIGINAL: subject.original, Given.QUASI: subject.quasi}
+    wanted = Given.SENSITIVE if attack.takes_given(Given.SENSITIVE) else Given.SECRET
+    columns = subject.sensitive if wanted is Given.SENSITIVE else _secrets(subject)
+    shared = {"confidence": policy.confidence, "random_state": subject.source}
+    is_told = subject.kind == SYNTHETIC and subject.control is None
+    judge = None if attack.judge is None or is_told else partial(attack.judge, policy=policy)
+    for column in columns if attack.takes_given(wanted) else (None,):
+        yield GateCheck(
+            attack=attack.words if column is None else f"{attack.words} of {column}",
+            run=partial(attack.run_on, {**given, wanted: column}, **attack.keep_accepted(shared)),
+            judge=judge,
+        )
 
 
 def _one_table(subject: GateSubject, policy: GatePolicy) -> Iterator[GateCheck]:

@@ -24,6 +24,7 @@ __all__ = [
     "judge_advantage",
     "judge_belief",
     "judge_certain",
+    "judge_excess",
     "judge_groups",
     "judge_match",
     "judge_membership",
@@ -115,6 +116,20 @@ def judge_advantage(result: AttackResult, *, policy: GatePolicy) -> GateJudgment
         f"{100 * policy.max_excess:g} points more are allowed.",
         holds=holds,
         decides=not holds or result.interval[1] <= result.baseline + _UNTOLD,
+    )
+
+
+def judge_excess(result: AttackResult, *, policy: GatePolicy) -> GateJudgment:
+    """Judge by how much an attack beats both guessing and the same attack on people outside the data."""
+    others = result.control if result.control_interval is None else result.control_interval[1]
+    compared = max(result.baseline, others or 0.0)
+    holds = result.interval[0] <= compared + policy.max_excess
+    return GateJudgment(
+        f"Right in {percent(result.success)} of cases ({_between(result)}), guessing in {percent(result.baseline)}, on "
+        f"people outside the data in {percent(result.control or 0.0)}; {100 * policy.max_excess:g} points more are "
+        "allowed.",
+        holds=holds,
+        decides=not holds or result.interval[1] <= compared + _UNTOLD,
     )
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import Row
+from cloister.attacks.release_attacks import offer_attack
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.synthetic.base import (
     ADVICE,
@@ -33,6 +34,7 @@ from cloister.attacks.synthetic.base import (
     most_exposed,
     read_attacked,
 )
+from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_confidence, check_count
 from cloister.data.mixed_rows import MixedRows, nearest_rows, number_rows
@@ -175,6 +177,13 @@ class DistanceDetails(SyntheticDetails):
         )
 
 
+@offer_attack(
+    "closest-rows",
+    kind=SYNTHETIC,
+    takes=("original", "synthetic", "control"),
+    summary="Measure how near the rows of the synthetic RELEASE come to real ones.",
+    example="fake.csv --original train.csv --control held-back.csv",
+)
 def distance_to_closest_record(
     original: Any,
     synthetic: Any,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.attacks.release_attacks import offer_attack
 from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.base import (
     ADVICE,
@@ -23,6 +24,7 @@ from cloister.attacks.synthetic.base import (
     read_attacked,
     score_attack,
 )
+from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_count, check_non_negative
 from cloister.data.mixed_rows import MixedRows, nearest_rows
@@ -31,6 +33,13 @@ from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnErr
 __all__ = ["synthetic_inference"]
 
 
+@offer_attack(
+    "inference",
+    kind=SYNTHETIC,
+    takes=("original", "synthetic", "control", "secret"),
+    summary="Guess a secret column of people by the nearest rows of the synthetic RELEASE.",
+    example="fake.csv --original train.csv --control held-back.csv --secret illness",
+)
 def synthetic_inference(
     original: Any,
     synthetic: Any,

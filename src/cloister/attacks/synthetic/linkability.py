@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.attacks.release_attacks import offer_attack
 from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.base import (
     ADVICE,
@@ -24,6 +25,7 @@ from cloister.attacks.synthetic.base import (
     read_attacked,
     score_attack,
 )
+from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_count
 from cloister.data.mixed_rows import MixedRows, nearest_rows
@@ -32,6 +34,13 @@ from cloister.errors import ParameterError
 __all__ = ["synthetic_linkability"]
 
 
+@offer_attack(
+    "linkability",
+    kind=SYNTHETIC,
+    takes=("original", "synthetic", "control"),
+    summary="Join two halves of what is known about people by the synthetic RELEASE.",
+    example="fake.csv --original train.csv --control held-back.csv",
+)
 def synthetic_linkability(
     original: Any,
     synthetic: Any,

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.attacks.release_attacks import offer_attack
 from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.base import (
     ADVICE,
@@ -34,6 +35,7 @@ from cloister.attacks.synthetic.base import (
     read_attacked,
     score_attack,
 )
+from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.core.validation import check_choice, check_count
 from cloister.data.mixed_rows import Integers, MixedRows, number_rows
@@ -265,6 +267,13 @@ _KINDS = ("row", "univariate", "multivariate")
 _ATTEMPTS = 500
 
 
+@offer_attack(
+    "singling-out",
+    kind=SYNTHETIC,
+    takes=("original", "synthetic", "control"),
+    summary="Single out people of the original by rows of the synthetic RELEASE.",
+    example="fake.csv --original train.csv --control held-back.csv",
+)
 def synthetic_singling_out(
     original: Any,
     synthetic: Any,

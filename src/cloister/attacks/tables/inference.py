@@ -20,11 +20,13 @@ from scipy import special
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
 from cloister.anonymize.models.distances import equal
+from cloister.attacks.release_attacks import offer_attack
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._published_table import publish_groups
 from cloister.attacks.tables._scores import share_of, share_with_interval
 from cloister.attacks.tables.disclosure import DisclosureDetails, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
+from cloister.core.provenance import ANONYMIZED
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_count
 from cloister.data.values import is_missing, text_of
@@ -33,6 +35,13 @@ from cloister.errors import ParameterError, ParameterTypeError
 __all__ = ["background_knowledge", "probabilistic_inference", "skewness"]
 
 
+@offer_attack(
+    "probabilistic-inference",
+    kind=ANONYMIZED,
+    takes=("release", "original", "quasi_identifiers", "sensitive"),
+    summary="Guess sensitive values by how often they occur in a class of RELEASE.",
+    example="protected.csv --quasi age,zip --sensitive illness",
+)
 def probabilistic_inference(
     release: Any,
     *,
@@ -85,6 +94,13 @@ def probabilistic_inference(
     )
 
 
+@offer_attack(
+    "skewness",
+    kind=ANONYMIZED,
+    takes=("release", "original", "quasi_identifiers", "sensitive"),
+    summary="Find classes of RELEASE in which a sensitive value is much more common than elsewhere.",
+    example="protected.csv --quasi age,zip --sensitive illness",
+)
 def skewness(
     release: Any,
     *,

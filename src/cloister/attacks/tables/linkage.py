@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from cloister.anonymize.anatomy import GROUP, AnatomyRelease
 from cloister.attacks.details import HELD, AttackDetails, Row, count, fact, join_names, keyed, number
+from cloister.attacks.release_attacks import AttackChoice, offer_attack
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables._candidate_classes import fit_people, known_columns, people_of, unread_columns
 from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
@@ -35,6 +36,7 @@ from cloister.attacks.tables._scores import (
     share_with_interval,
 )
 from cloister.attacks.tables.probabilistic_linkage import link_by_weight
+from cloister.core.provenance import ANONYMIZED
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_choice, check_count, check_probability
 from cloister.data.table import Table
@@ -125,6 +127,15 @@ class LinkageDetails(AttackDetails):
         yield from ((f"among the {k} nearest", percent(share)) for k, share in self.nearest)
 
 
+@offer_attack(
+    "linkage",
+    kind=ANONYMIZED,
+    takes=("release", "auxiliary", "quasi_identifiers"),
+    needs=("auxiliary",),
+    choices={"kind": AttackChoice(KINDS, "How people are compared with released rows.")},
+    summary="Match the people of the original with the rows of RELEASE.",
+    example="protected.csv --original visits.csv --schema s.yaml",
+)
 def linkage(
     release: Any,
     auxiliary: Any = None,
