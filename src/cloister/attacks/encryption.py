@@ -138,6 +138,7 @@ class EncryptionDetails(AttackDetails):
     values_read: float
 
     def remark(self, result: AttackResult, /) -> str:
+        """Return how many ciphertexts there are and, where the attack works, how many were read."""
         if not result.succeeded:
             return f" The column has {self.distinct:,} different ciphertexts."
         return f" Of {self.distinct:,} different ciphertexts, {percent(self.values_read)} were read, without a key."

@@ -58,11 +58,13 @@ class LocalReportsDetails(AttackDetails):
         return f"{what}: {rates}; {allowed}.{once}"
 
     def compare(self, result: AttackResult, /) -> dict[str, float]:
+        """Return the success beside guessing, one report, and the most that epsilon allows."""
         once = {} if result.control is None else {"control": result.control}
         most = {"most that epsilon allows": self.bound}
         return {"this attack": result.success, "guessing": result.baseline, **once, **most}
 
     def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return the most that can be right."""
         allowed = f"{percent(self.bound)}, by epsilon {self.epsilon:.4g} for all reports of a person"
         yield "most that can be right", allowed
 

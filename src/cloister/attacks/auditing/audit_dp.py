@@ -106,6 +106,7 @@ class AuditDetails(AttackDetails):
         )
 
     def headline(self, result: AttackResult, /) -> str:
+        """Return whether the claim stands, and the epsilon that was seen."""
         how = "by exact probabilities it is" if self.mode == "exact" else "the outputs show at least"
         sure = "" if self.mode == "exact" else f" ({100 * result.confidence:.10g}% confidence)"
         return f"{self._claim} {_IS[self.outcome]}: {how} {self.epsilon_lower:.6g}{sure}"

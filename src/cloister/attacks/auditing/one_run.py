@@ -93,6 +93,7 @@ class OneRunDetails(AttackDetails):
         return f"Not refuted: {claim} is promised, and {shown}, {sure}. That is no proof: other canaries may show more."
 
     def compare(self, result: AttackResult, /) -> dict[str, float]:
+        """Return the success beside guessing and the most that the claim allows."""
         most = {} if self.limit is None else {"most that the claim allows": self.limit}
         return {"this attack": result.success, "guessing": result.baseline, **most}
 

@@ -240,6 +240,7 @@ class CensusReconstructionDetails(AttackDetails):
         return self.certain > 0 or result.interval[0] > result.baseline
 
     def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return how many tables agree, and how many people follow from them."""
         yield "tables that agree", f"{self.solutions:,}" if self.is_complete else f"{self.solutions:,} or more"
         yield "people who follow for certain", percent(self.certain)
 

@@ -96,11 +96,13 @@ class InterfaceDetails(AttackDetails):
     estimates: tuple[float, ...] = field(repr=False, metadata=HELD)
 
     def remark(self, result: AttackResult, /) -> str:
+        """Return how many questions were refused, if any."""
         if not self.refused:
             return ""
         return f" The interface refused {self.refused:,} of {result.queries:,} questions."
 
     def tell(self, result: AttackResult, /) -> Iterator[Row]:
+        """Return how many questions were refused, and how far off estimates are."""
         yield "refused", f"{self.refused:,} of {result.queries:,} questions"
         yield "typical error", f"{self.typical_error:.6g}"
 

@@ -96,10 +96,12 @@ class ReconstructionDetails(InterfaceDetails):
     misfit: float = field(metadata=fact(write=or_none))
 
     def remark(self, result: AttackResult, /) -> str:
+        """Return how much was asked."""
         refused = f", of which {self.refused:,} were refused" if self.refused else ""
         return f" It asked {result.queries:,} questions about {result.trials:,} people{refused}."
 
     def tell(self, result: AttackResult, /) -> Iterator[Row]:
+        """Return the rows of every interface, and how the equations were solved."""
         yield from InterfaceDetails.tell(self, result)
         yield "solved by", self.method.replace("_", " ")
         yield "misfit", f"{self.misfit:.4g}"

@@ -62,6 +62,7 @@ class ExtractionDetails(AttackDetails):
         return f"The model can be copied: {rates}, {constant}." + (" Its coefficients are known exactly." * exact)
 
     def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return the agreement after more and more questions, and the error of coefficients."""
         for asked, share in self.fidelity:
             yield f"after {asked:,} questions", percent(share)
         if self.coefficient_error is not None:

@@ -70,6 +70,7 @@ class InversionDetails(AttackDetails):
         )
 
     def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return how alike the made-up records are to their classes and to single records."""
         yield "correlation with the class average", f"{self.mean_correlation:.3f} in the mean"
         yield "least of all classes", f"{min(self.correlations):.3f}"
         yield "correlation with the nearest record", f"{float(np.mean(self.nearest)):.3f} in the mean"

@@ -278,6 +278,7 @@ class SyntheticDetails(AttackDetails):
         return f"{percent(max(0.0, self.residual_risk))}, between {low} and {high}"
 
     def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return the residual risk, and what was not compared."""
         if risk := self._describe_risk():
             yield "residual risk", risk
         if self.left_out:

@@ -53,6 +53,7 @@ class SyntheticMembershipDetails(AttackDetails):
         return f"The attack works: {rates}.{allowed}"
 
     def compare(self, result: AttackResult, /) -> dict[str, float]:
+        """Return the success beside guessing and the most that the promise allows."""
         most = {} if self.ceiling is None else {"most that the promise allows": self.ceiling}
         return {"this attack": result.success, "guessing": result.baseline, **most}
 

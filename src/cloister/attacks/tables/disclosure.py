@@ -160,6 +160,7 @@ class DisclosureDetails(AttackDetails):
         return f"{said} Values dealt out at random to the same classes would give {percent(result.control)} away."
 
     def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return how sure the attacker becomes, by how many classes, and the figures of this attack."""
         yield "largest belief", f"{percent(self.largest_posterior)}, before {percent(self.prior)}"
         yield "classes that give it away", f"{self.disclosed_classes:,} of {self.classes:,}"
         yield from ((name, f"{value:.4g}") for name, value in self.facts)

@@ -57,6 +57,7 @@ class IntersectionDetails(AttackDetails):
         return f"This attack found no more than a single release: {shares}; {alone}. Others may find more."
 
     def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return how many candidates are left after each release."""
         for place, (mean, least) in enumerate(self.candidates):
             yield f"{self.counted}s left after {place + 1}", f"{mean:.4g} on average, {least:,} at least"
 

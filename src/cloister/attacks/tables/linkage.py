@@ -122,6 +122,7 @@ class LinkageDetails(AttackDetails):
         return f"{unique} People who are not in the release are linked with a confidence of {percent(result.control)}."
 
     def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return how many claims are right and, by distance, how near people's own rows are."""
         if self.precision is not None:
             yield "precision of claims", f"{percent(self.precision)} of {self.claims:,}"
         yield from ((f"among the {k} nearest", percent(share)) for k, share in self.nearest)

@@ -159,6 +159,7 @@ class IdentificationDetails(AttackDetails):
     precision: float | None
 
     def remark(self, _: AttackResult, /) -> str:
+        """Return how many people were claimed to be found, and how many rightly."""
         if self.precision is None:
             return " Nobody was claimed to be found."
         return f" {self.hits:,} people were claimed to be found, {percent(self.precision)} of them rightly."

@@ -44,6 +44,7 @@ class SparseLinkageDetails(AttackDetails):
     eccentricity: float
 
     def remark(self, _: AttackResult, /) -> str:
+        """Return how many matches stood out."""
         right = "" if self.precision is None else f", {percent(self.precision)} of them right"
         return f" {self.accepted:,} matches stood out{right}."
 

@@ -41,6 +41,7 @@ class TableMembershipDetails(AttackDetails):
     is_scored: bool = field(metadata=HELD)
 
     def remark(self, _: AttackResult, /) -> str:
+        """Return how likely people are in the table, and who is for certain."""
         low, high = map(percent, self.delta)
         return (
             f" The probability of being in the table lies between {low} and {high}; {percent(self.surely_in)} of the "
