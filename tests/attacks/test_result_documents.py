@@ -51,6 +51,7 @@ def test_facts_are_read_from_the_result_as_well(name: str) -> None:
     result = RESULTS[name]
     for stated in fields(result.details):
         assert getattr(result, stated.name) is getattr(result.details, stated.name)
+        assert stated.name in dir(result)
     assert not hasattr(result, "no_such_fact")
 
 

@@ -8,7 +8,7 @@ has the outcome, who the attacker is, the numbers, those that only this attack h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic
 
 from cloister.attacks.details import AttackDetails, Row, labeled_facts, write_value, written_facts
@@ -90,6 +90,9 @@ class AttackResult(Generic[DetailsT_co]):
         if name.startswith("_") or name == "details":
             raise AttributeError(name)
         return getattr(self.details, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *(stated.name for stated in fields(self.details))})
 
     @property
     def schema(self) -> str:
