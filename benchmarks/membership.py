@@ -93,12 +93,12 @@ def _on_private(name: str, options: dict[str, Any], splits: list[Any]) -> list[d
 
 def _attacked(
     model: Any, features: Any, labels: Any, inside: Any, outside: Any, options: dict[str, Any]
-) -> attacks.MembershipResult:
+) -> attacks.AttackResult[attacks.MembershipDetails]:
     take = features.iloc.__getitem__ if hasattr(features, "iloc") else features.__getitem__
     return attacks.membership(model, (take(inside), labels[inside]), (take(outside), labels[outside]), **options)
 
 
-def _figures(results: list[attacks.MembershipResult]) -> dict[str, float]:
+def _figures(results: list[attacks.AttackResult[attacks.MembershipDetails]]) -> dict[str, float]:
     return {
         "area under the curve": statistics.median(result.auc for result in results),
         "members found at 1% false alarms": statistics.median(result.rate_at_1_percent for result in results),

@@ -90,7 +90,7 @@ def _tables() -> Tables:
     return {"original": original, "control": control, "clean": clean, "copied": copied}
 
 
-def _ours(tables: Tables, made: str) -> dict[str, Callable[[], attacks.SyntheticAttackResult]]:
+def _ours(tables: Tables, made: str) -> dict[str, Callable[[], attacks.AttackResult[attacks.SyntheticDetails]]]:
     original, synthetic, control = tables["original"], tables[made], tables["control"]
     shared: dict[str, Any] = {"control": control, "attacks": ATTACKS}
     return {

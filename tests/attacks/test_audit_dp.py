@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.attacks import AuditResult, audit_dp
+from cloister.attacks import AttackResult, AuditDetails, audit_dp
 from cloister.errors import ParameterError, ParameterTypeError, PrivacyRefutedError
 from cloister.mechanisms import DiscreteLaplace, Select
 from cloister.testing import discrete_laplace_bounds, samplers
@@ -341,9 +341,10 @@ def discrete(count: int) -> Any:
 
 def test_a_result_is_a_value() -> None:
     result = audit_dp(two_coins, ("yes", "no"), epsilon=1)
-    assert isinstance(result, AuditResult)
+    assert isinstance(result, AttackResult)
+    assert isinstance(result.details, AuditDetails)
     with pytest.raises(AttributeError):
-        result.epsilon = Fraction(5)  # type: ignore[misc]
+        result.details.epsilon = Fraction(5)  # type: ignore[misc]
 
 
 def test_the_chart_shows_what_the_claim_allows() -> None:

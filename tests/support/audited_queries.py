@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from cloister.accounting.budget import Budget
-from cloister.attacks import AuditResult, audit_dp
+from cloister.attacks import AttackResult, AuditDetails, audit_dp
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.queries import PrivateTable
@@ -103,7 +103,7 @@ class Case:
         first, second = (private(rows, **self.options) for rows in self.rows)
         return first, second
 
-    def audit(self) -> AuditResult:
+    def audit(self) -> AttackResult[AuditDetails]:
         """Return the audit of a claim of epsilon 1, which refutes a right query once in 1e9 runs."""
         return audit_dp(
             self.ask,

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cloister.attacks import AuditResult, audit_dp
+from cloister.attacks import AttackResult, AuditDetails, audit_dp
 from cloister.core.random import random_source
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
@@ -70,7 +70,7 @@ def learning(name: str, part: Table, **options: Any) -> Learn:
     return again
 
 
-def audit(name: str, *, samples: int, confidence: float = 1 - 1e-9, **options: Any) -> AuditResult:
+def audit(name: str, *, samples: int, confidence: float = 1 - 1e-9, **options: Any) -> AttackResult[AuditDetails]:
     learn = {id(part): learning(name, part, **options) for part in NEIGHBORS}
     return audit_dp(
         lambda part: learn[id(part)](),

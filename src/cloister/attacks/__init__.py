@@ -5,9 +5,9 @@ Every attack reports success, a naive baseline and a confidence interval. None p
 
 from __future__ import annotations
 
-from cloister.attacks.anatomy.anatomy_result import AnatomyAttackResult
+from cloister.attacks.anatomy.anatomy_details import AnatomyDetails
 from cloister.attacks.anatomy.attack import anatomy_definetti, anatomy_em
-from cloister.attacks.auditing.audit_dp import AuditResult, audit_dp
+from cloister.attacks.auditing.audit_dp import AuditDetails, audit_dp
 from cloister.attacks.auditing.canaries import (
     audit_estimator_once,
     audit_mechanism_once,
@@ -15,11 +15,12 @@ from cloister.attacks.auditing.canaries import (
     audit_synthesizer_once,
 )
 from cloister.attacks.auditing.exact_check import Counterexample
-from cloister.attacks.auditing.one_run import OneRunResult, audit_one_run
+from cloister.attacks.auditing.one_run import OneRunDetails, audit_one_run
 from cloister.attacks.auditing.registry_audit import AuditsOfEverything, audit_everything
 from cloister.attacks.calibration import Calibration, Recalibration, calibration_of, coverage_of, recalibrate
+from cloister.attacks.details import AttackDetails
 from cloister.attacks.encryption import (
-    EncryptionAttackResult,
+    EncryptionDetails,
     cumulative_attack,
     frequency_analysis,
     sorting_attack,
@@ -28,108 +29,109 @@ from cloister.attacks.encryption import (
 from cloister.attacks.gating.decide import gate
 from cloister.attacks.gating.findings import GateFinding, GateResult
 from cloister.attacks.gating.policy import GatePolicy
-from cloister.attacks.graphs import NodeIdentificationResult, node_identification
+from cloister.attacks.graphs import NodeIdentificationDetails, node_identification
 from cloister.attacks.integrity.evasion import evasion
 from cloister.attacks.integrity.poisoning import agreeing_rows, poisoning
 from cloister.attacks.integrity.robustness import RobustnessPoint, RobustnessResult
 from cloister.attacks.integrity.transferability import TransferResult, transferability
 from cloister.attacks.interfaces.census_reconstruction import (
-    CensusReconstructionResult,
+    CensusReconstructionDetails,
     Published,
     census_reconstruction,
 )
-from cloister.attacks.interfaces.compromised_records import CompromisedRecordsResult, compromised_records
+from cloister.attacks.interfaces.compromised_records import CompromisedRecordsDetails, compromised_records
 from cloister.attacks.interfaces.differences import (
-    ModelDifferenceResult,
+    ModelDifferenceDetails,
     differencing,
     model_difference,
     value_of_newcomer,
 )
 from cloister.attacks.interfaces.extremes import extremes, extremes_by_counting
-from cloister.attacks.interfaces.query_interface import InterfaceAttackResult
-from cloister.attacks.interfaces.reconstruction import ReconstructionResult, reconstruction
-from cloister.attacks.interfaces.repeated_questions import AveragingResult, averaging
+from cloister.attacks.interfaces.query_interface import InterfaceDetails
+from cloister.attacks.interfaces.reconstruction import ReconstructionDetails, reconstruction
+from cloister.attacks.interfaces.repeated_questions import AveragingDetails, averaging
 from cloister.attacks.interfaces.tracker import individual_tracker, tracker
-from cloister.attacks.local_reports import LocalReportsResult, guess_from_reports
-from cloister.attacks.models.attribute_inference import AttributeInferenceResult, attribute_inference
-from cloister.attacks.models.extraction import ExtractionResult, model_extraction
-from cloister.attacks.models.gradient_leakage import GradientLeakageResult, gradient_leakage
-from cloister.attacks.models.inversion import InversionResult, model_inversion
-from cloister.attacks.models.membership import MembershipResult, membership
-from cloister.attacks.models.stored_records import StoredRecordsResult, stored_records
+from cloister.attacks.local_reports import LocalReportsDetails, guess_from_reports
+from cloister.attacks.models.attribute_inference import AttributeInferenceDetails, attribute_inference
+from cloister.attacks.models.extraction import ExtractionDetails, model_extraction
+from cloister.attacks.models.gradient_leakage import GradientLeakageDetails, gradient_leakage
+from cloister.attacks.models.inversion import InversionDetails, model_inversion
+from cloister.attacks.models.membership import MembershipDetails, membership
+from cloister.attacks.models.stored_records import StoredRecordsDetails, stored_records
 from cloister.attacks.result import AttackResult
-from cloister.attacks.synthetic.base import SyntheticAttackResult
-from cloister.attacks.synthetic.closest_records import DistanceResult, distance_to_closest_record
+from cloister.attacks.synthetic.base import SyntheticDetails
+from cloister.attacks.synthetic.closest_records import DistanceDetails, distance_to_closest_record
 from cloister.attacks.synthetic.inference import synthetic_inference
 from cloister.attacks.synthetic.linkability import synthetic_linkability
-from cloister.attacks.synthetic.membership import SyntheticMembershipResult, synthetic_membership
+from cloister.attacks.synthetic.membership import SyntheticMembershipDetails, synthetic_membership
 from cloister.attacks.synthetic.singling_out import synthetic_singling_out
-from cloister.attacks.tables.dictionary import DictionaryResult, dictionary, digit_pattern
-from cloister.attacks.tables.disclosure import DisclosureResult
+from cloister.attacks.tables.dictionary import DictionaryDetails, dictionary, digit_pattern
+from cloister.attacks.tables.disclosure import DisclosureDetails
 from cloister.attacks.tables.homogeneity import homogeneity, similarity
 from cloister.attacks.tables.inference import background_knowledge, probabilistic_inference, skewness
-from cloister.attacks.tables.intersection import IntersectionResult, intersection, pram_intersection, republication
-from cloister.attacks.tables.linkage import LinkageResult, linkage
+from cloister.attacks.tables.intersection import IntersectionDetails, intersection, pram_intersection, republication
+from cloister.attacks.tables.linkage import LinkageDetails, linkage
 from cloister.attacks.tables.linked_databases import (
-    CorrelationResult,
-    IdentificationResult,
+    CorrelationDetails,
+    IdentificationDetails,
     correlation,
     identification,
 )
-from cloister.attacks.tables.minimality import MinimalityResult, minimality, posterior_of_groups
+from cloister.attacks.tables.minimality import MinimalityDetails, minimality, posterior_of_groups
 from cloister.attacks.tables.probabilistic_linkage import jaro_winkler
-from cloister.attacks.tables.singling_out import SinglingOutResult, singling_out
-from cloister.attacks.tables.sparse_linkage import SparseLinkageResult, sparse_linkage
-from cloister.attacks.tables.table_membership import TableMembershipResult, table_membership
-from cloister.attacks.tables.uniqueness import UniquenessResult, identifying_columns, uniqueness
-from cloister.attacks.trajectories import TrajectoryUniquenessResult, trajectory_uniqueness
+from cloister.attacks.tables.singling_out import SinglingOutDetails, singling_out
+from cloister.attacks.tables.sparse_linkage import SparseLinkageDetails, sparse_linkage
+from cloister.attacks.tables.table_membership import TableMembershipDetails, table_membership
+from cloister.attacks.tables.uniqueness import UniquenessDetails, identifying_columns, uniqueness
+from cloister.attacks.trajectories import TrajectoryUniquenessDetails, trajectory_uniqueness
 
 __all__ = [
-    "AnatomyAttackResult",
+    "AnatomyDetails",
+    "AttackDetails",
     "AttackResult",
-    "AttributeInferenceResult",
-    "AuditResult",
+    "AttributeInferenceDetails",
+    "AuditDetails",
     "AuditsOfEverything",
-    "AveragingResult",
+    "AveragingDetails",
     "Calibration",
-    "CensusReconstructionResult",
-    "CompromisedRecordsResult",
-    "CorrelationResult",
+    "CensusReconstructionDetails",
+    "CompromisedRecordsDetails",
+    "CorrelationDetails",
     "Counterexample",
-    "DictionaryResult",
-    "DisclosureResult",
-    "DistanceResult",
-    "EncryptionAttackResult",
-    "ExtractionResult",
+    "DictionaryDetails",
+    "DisclosureDetails",
+    "DistanceDetails",
+    "EncryptionDetails",
+    "ExtractionDetails",
     "GateFinding",
     "GatePolicy",
     "GateResult",
-    "GradientLeakageResult",
-    "IdentificationResult",
-    "InterfaceAttackResult",
-    "IntersectionResult",
-    "InversionResult",
-    "LinkageResult",
-    "LocalReportsResult",
-    "MembershipResult",
-    "MinimalityResult",
-    "ModelDifferenceResult",
-    "NodeIdentificationResult",
-    "OneRunResult",
+    "GradientLeakageDetails",
+    "IdentificationDetails",
+    "InterfaceDetails",
+    "IntersectionDetails",
+    "InversionDetails",
+    "LinkageDetails",
+    "LocalReportsDetails",
+    "MembershipDetails",
+    "MinimalityDetails",
+    "ModelDifferenceDetails",
+    "NodeIdentificationDetails",
+    "OneRunDetails",
     "Published",
     "Recalibration",
-    "ReconstructionResult",
+    "ReconstructionDetails",
     "RobustnessPoint",
     "RobustnessResult",
-    "SinglingOutResult",
-    "SparseLinkageResult",
-    "StoredRecordsResult",
-    "SyntheticAttackResult",
-    "SyntheticMembershipResult",
-    "TableMembershipResult",
-    "TrajectoryUniquenessResult",
+    "SinglingOutDetails",
+    "SparseLinkageDetails",
+    "StoredRecordsDetails",
+    "SyntheticDetails",
+    "SyntheticMembershipDetails",
+    "TableMembershipDetails",
+    "TrajectoryUniquenessDetails",
     "TransferResult",
-    "UniquenessResult",
+    "UniquenessDetails",
     "agreeing_rows",
     "anatomy_definetti",
     "anatomy_em",

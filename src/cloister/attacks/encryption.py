@@ -21,9 +21,9 @@ a few sizes, or noise that adds rows, takes this away.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +31,15 @@ from scipy import optimize
 
 from cloister.attacks._column_values import values_of
 from cloister.attacks.confidence import Floats, binomial_interval
+from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.result import AttackResult, percent
 from cloister.core import exact, validation
 from cloister.errors import ParameterError, ParameterTypeError
 
-if TYPE_CHECKING:
-    from cloister.report import Section
-
 __all__ = [
     "Auxiliary",
     "EncryptedColumn",
-    "EncryptionAttackResult",
+    "EncryptionDetails",
     "cumulative_attack",
     "frequency_analysis",
     "score_rows",
@@ -128,8 +126,8 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncryptionAttackResult(AttackResult):
-    """The outcome of an attack on an encrypted column; the trials are its rows.
+class EncryptionDetails(AttackDetails):
+    """What an attack on an encrypted column knows; the trials are its rows.
 
     Attributes:
         distinct: how many different ciphertexts the column has.
@@ -139,31 +137,20 @@ class EncryptionAttackResult(AttackResult):
     distinct: int
     values_read: float
 
-    def _remark(self) -> str:
-        if not self.succeeded:
+    def remark(self, result: AttackResult, /) -> str:
+        """Return how many ciphertexts there are and, where the attack works, how many were read."""
+        if not result.succeeded:
             return f" The column has {self.distinct:,} different ciphertexts."
         return f" Of {self.distinct:,} different ciphertexts, {percent(self.values_read)} were read, without a key."
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        read = f"{percent(self.values_read)} of {self.distinct:,}"
-        return (*AttackResult.summary(self), ("different ciphertexts read", read))
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        from cloister.attacks.result import section_with_own_facts
-
-        return (section_with_own_facts(self, level=level),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never what was read."""
-        return {**AttackResult.to_dict(self), "distinct": self.distinct, "values_read": self.values_read}
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        yield "different ciphertexts read", f"{percent(self.values_read)} of {self.distinct:,}"
 
 
 def score_rows(
     column: EncryptedColumn, guesses: Sequence[Any], *, truth: Any, guess: Any = None, confidence: object
 ) -> dict[str, Any]:
-    """Return the fields that compare the guess for each ciphertext with the truth of each row.
+    """Return the fields of a result that compare the guess for each ciphertext with the truth of each row.
 
     The baseline is to guess one value for all rows: the given one, or without it the best in hindsight.
     """
@@ -186,8 +173,10 @@ def score_rows(
         "trials": len(true),
         "queries": len(true),
         "worst": tuple((place, float(rare[place])) for place in order),
-        "distinct": len(column.counts),
-        "values_read": float(np.bincount(column.codes, weights=right).astype(bool).mean()),
+        "details": EncryptionDetails(
+            distinct=len(column.counts),
+            values_read=float(np.bincount(column.codes, weights=right).astype(bool).mean()),
+        ),
     }
 
 
@@ -204,7 +193,7 @@ def frequency_analysis(
     beside: Any = None,
     auxiliary_beside: Any = None,
     confidence: object = 0.95,
-) -> EncryptionAttackResult:
+) -> AttackResult[EncryptionDetails]:
     """Return how much of a deterministically encrypted column is read by matching frequencies.
 
     Args:
@@ -236,7 +225,7 @@ def frequency_analysis(
         known.values[matches[code]] if code in matches else known.commonest for code in range(len(column.counts))
     ]
     company = " and a column beside it in the clear" if beside is not None else ""
-    return EncryptionAttackResult(
+    return AttackResult(
         attack="frequency analysis",
         assumption=f"has the encrypted column{company}, no key, and knows about how frequent each value is",
         mitigation=(
@@ -288,7 +277,7 @@ _MITIGATION = (
 
 def sorting_attack(
     ciphertexts: Any, *, domain: Sequence[Any], truth: Any, confidence: object = 0.95
-) -> EncryptionAttackResult:
+) -> AttackResult[EncryptionDetails]:
     """Return how much of an order-preserving encrypted column is read by ranks.
 
     Args:
@@ -303,7 +292,7 @@ def sorting_attack(
     column = EncryptedColumn.of(ciphertexts, ordered=True)
     values = Auxiliary.of(dict.fromkeys(values_of(domain, name="domain"), 1)).in_order().values
     ranks = np.linspace(0, len(values) - 1, len(column.counts)).round().astype(int)
-    return EncryptionAttackResult(
+    return AttackResult(
         attack="sorting attack",
         assumption="has the encrypted column, no key, and knows which values are possible",
         mitigation=_MITIGATION,
@@ -313,7 +302,7 @@ def sorting_attack(
 
 def cumulative_attack(
     ciphertexts: Any, *, auxiliary: Any, truth: Any, confidence: object = 0.95
-) -> EncryptionAttackResult:
+) -> AttackResult[EncryptionDetails]:
     """Return how much of an order-preserving encrypted column is read by frequencies and ranks together.
 
     Args:
@@ -333,7 +322,7 @@ def cumulative_attack(
     guesses = [
         known.values[matches[code]] if code in matches else known.commonest for code in range(len(column.counts))
     ]
-    return EncryptionAttackResult(
+    return AttackResult(
         attack="cumulative attack",
         assumption="has the encrypted column, no key, and knows about how the values are distributed",
         mitigation=_MITIGATION,
@@ -341,7 +330,9 @@ def cumulative_attack(
     )
 
 
-def volume_attack(volumes: Any, *, auxiliary: Any, truth: Any, confidence: object = 0.95) -> EncryptionAttackResult:
+def volume_attack(
+    volumes: Any, *, auxiliary: Any, truth: Any, confidence: object = 0.95
+) -> AttackResult[EncryptionDetails]:
     """Return how many encrypted searches are recognized by the number of rows that they return.
 
     Args:
@@ -368,7 +359,7 @@ def volume_attack(volumes: Any, *, auxiliary: Any, truth: Any, confidence: objec
     column = EncryptedColumn.of(seen)
     values = list(auxiliary)
     nearest = np.abs(np.array(column.ciphertexts)[:, None] - sizes).argmin(axis=1)
-    return EncryptionAttackResult(
+    return AttackResult(
         attack="volume attack",
         assumption="sees how many rows each encrypted search returns, and knows about how many rows each value has",
         mitigation=("pad answers to a few sizes", "add rows by a noisy number that hides one person"),

@@ -17,16 +17,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from cloister.attacks.details import AttackDetails, count, fact, keyed
 from cloister.attacks.result import AttackResult, percent
 from cloister.core import validation
 from cloister.errors import ParameterError, ParameterTypeError
 
-if TYPE_CHECKING:
-    from cloister.report import Section
-
-__all__ = ["Graph", "NodeIdentificationResult", "degrees", "ego_networks", "node_identification", "refine_degrees"]
+__all__ = ["Graph", "NodeIdentificationDetails", "degrees", "ego_networks", "node_identification", "refine_degrees"]
 
 
 Colors: TypeAlias = list[str]
@@ -186,8 +184,8 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeIdentificationResult(AttackResult):
-    """The outcome of looking for people by their connections; exact, so that its interval has no width.
+class NodeIdentificationDetails(AttackDetails):
+    """What looking for people by their connections found; exact, so that the interval has no width.
 
     Attributes:
         smallest: the fewest candidates that somebody has; 0 where the release has nothing like somebody's surroundings.
@@ -195,29 +193,12 @@ class NodeIdentificationResult(AttackResult):
         candidates: (number of candidates, people with so many), ascending.
     """
 
-    smallest: int
-    identified: float
-    candidates: tuple[tuple[int, int], ...] = field(repr=False)
+    smallest: int = field(metadata=fact("fewest candidates", count))
+    identified: float = field(metadata=fact("only candidate", percent))
+    candidates: tuple[tuple[int, int], ...] = field(repr=False, metadata=fact(write=keyed("candidates", "people")))
 
-    def _remark(self) -> str:
+    def remark(self, _: AttackResult, /) -> str:
         return f" {percent(self.identified)} of the people are the only candidate for themselves."
-
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        further = (("fewest candidates", f"{self.smallest:,}"), ("only candidate", percent(self.identified)))
-        return (*AttackResult.summary(self), *further)
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        from cloister.attacks.result import section_with_own_facts
-
-        return (section_with_own_facts(self, level=level),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never who was found."""
-        numbers = [{"candidates": size, "people": people} for size, people in self.candidates]
-        further = {"smallest": self.smallest, "identified": self.identified, "candidates": numbers}
-        return {**AttackResult.to_dict(self), **further}
 
 
 def node_identification(
@@ -227,7 +208,7 @@ def node_identification(
     rounds: int | None = None,
     released: Any = None,
     nodes: Iterable[Hashable] | None = None,
-) -> NodeIdentificationResult:
+) -> AttackResult[NodeIdentificationDetails]:
     """Return how often a person is found in a graph without names: the expected share, picking among candidates.
 
     Args:
@@ -255,7 +236,7 @@ def node_identification(
     chances = [1 / sizes[color] if color == seen else 0.0 for color, seen in zip(own, shown, strict=True)]
     share = math.fsum(chances) / len(graph)
     exposed = sorted(range(len(graph)), key=lambda node: -chances[node])[:_SHOWN]
-    return NodeIdentificationResult(
+    return AttackResult(
         attack=f"finding nodes by {knowledge.replace('_', ' ')}",
         assumption=f"has the graph without names, and knows {_KNOWLEDGE[knowledge]}",
         success=share,
@@ -269,9 +250,11 @@ def node_identification(
             "release noisy statistics of the graph in place of the graph",
         ),
         worst=tuple((node, chances[node]) for node in exposed if chances[node] > 0),
-        smallest=min(candidates),
-        identified=sum(chance == 1 for chance in chances) / len(graph),
-        candidates=tuple(sorted(Counter(candidates).items())),
+        details=NodeIdentificationDetails(
+            smallest=min(candidates),
+            identified=sum(chance == 1 for chance in chances) / len(graph),
+            candidates=tuple(sorted(Counter(candidates).items())),
+        ),
     )
 
 

@@ -10,32 +10,30 @@ device that replays its first report gives nothing further away.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.confidence import Floats, binomial_interval
+from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.result import AttackResult, percent
 from cloister.core import exact, random, validation
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.local.frequency.support import FrequencyProtocol
 from cloister.local.reports import Reports
 
-if TYPE_CHECKING:
-    from cloister.report import Section
-
-__all__ = ["LocalReportsResult", "guess_from_reports", "most_right"]
+__all__ = ["LocalReportsDetails", "guess_from_reports", "most_right"]
 
 _CHUNK = 2**22
 _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalReportsResult(AttackResult):
-    """The outcome of guessing from local reports; with several reports each, the control guesses from the first one.
+class LocalReportsDetails(AttackDetails):
+    """What guessing from local reports knows; with several reports each, the control guesses from the first one.
 
     Attributes:
         epsilon: the epsilon of all reports of one person together.
@@ -47,39 +45,28 @@ class LocalReportsResult(AttackResult):
     bound: float
     reports_each: int
 
-    @property
-    def succeeded(self) -> bool:
+    def judge(self, result: AttackResult, /) -> bool:
         """Return whether the reports help to guess, at the stated confidence; the bound says how much they may."""
-        return self.interval[0] > self.baseline
+        return result.interval[0] > result.baseline
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
-        rates = f"right in {percent(self.success)} of cases, without reports in {percent(self.baseline)}"
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return how much reports help, beside what epsilon allows."""
+        rates = f"right in {percent(result.success)} of cases, without reports in {percent(result.baseline)}"
         allowed = f"epsilon {self.epsilon:.4g} allows {percent(self.bound)}"
-        what = "Reports help to guess" if self.succeeded else "Reports hardly help to guess"
-        once = "" if self.control is None else f" From one report it was {percent(self.control)}."
+        what = "Reports help to guess" if result.succeeded else "Reports hardly help to guess"
+        once = "" if result.control is None else f" From one report it was {percent(result.control)}."
         return f"{what}: {rates}; {allowed}.{once}"
 
-    def comparisons(self) -> dict[str, float]:
-        """Return the success and what a chart or report shows beside it."""
-        return {**AttackResult.comparisons(self), "most that epsilon allows": self.bound}
+    def compare(self, result: AttackResult, /) -> dict[str, float]:
+        """Return the success beside guessing, one report, and the most that epsilon allows."""
+        once = {} if result.control is None else {"control": result.control}
+        most = {"most that epsilon allows": self.bound}
+        return {"this attack": result.success, "guessing": result.baseline, **once, **most}
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return the most that can be right."""
         allowed = f"{percent(self.bound)}, by epsilon {self.epsilon:.4g} for all reports of a person"
-        return (*AttackResult.summary(self), ("most that can be right", allowed))
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        from cloister.attacks.result import section_with_own_facts
-
-        return (section_with_own_facts(self, level=level),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never what was guessed about anybody."""
-        further = {"epsilon": self.epsilon, "bound": self.bound, "reports_each": self.reports_each}
-        return {**AttackResult.to_dict(self), **further}
+        yield "most that can be right", allowed
 
 
 def most_right(*, epsilon: float, share: float) -> float:
@@ -101,7 +88,7 @@ def guess_from_reports(
     shares: Mapping[Any, object] | None = None,
     confidence: object = 0.95,
     random_state: random.RandomState = None,
-) -> LocalReportsResult:
+) -> AttackResult[LocalReportsDetails]:
     """Return how often the likeliest value, given a person's reports, is the person's value.
 
     Args:
@@ -145,7 +132,7 @@ def guess_from_reports(
     epsilon = len(payloads) * float(protocol.epsilon)
     first = None if len(payloads) == 1 else float((_guesses(protocol, payloads[:1], prior)[0] == codes).mean())
     order = np.argsort(-certainty, kind="stable")[:_SHOWN]
-    return LocalReportsResult(
+    return AttackResult(
         attack="guessing from local reports",
         assumption=_assumption(each, memoized=memoized),
         success=hits / len(codes),
@@ -160,9 +147,11 @@ def guess_from_reports(
             "let devices replay one report for an unchanged value, or spread one epsilon over all times",
         ),
         worst=tuple((int(place), float(certainty[place])) for place in order),
-        epsilon=epsilon,
-        bound=most_right(epsilon=epsilon, share=float(prior.max())),
-        reports_each=each,
+        details=LocalReportsDetails(
+            epsilon=epsilon,
+            bound=most_right(epsilon=epsilon, share=float(prior.max())),
+            reports_each=each,
+        ),
     )
 
 

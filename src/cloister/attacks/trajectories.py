@@ -9,27 +9,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cloister.attacks._column_values import values_of
 from cloister.attacks.confidence import binomial_interval
+from cloister.attacks.details import AttackDetails, count, fact, number
 from cloister.attacks.result import AttackResult
 from cloister.core import random, validation
 from cloister.errors import ParameterError
 
-if TYPE_CHECKING:
-    from cloister.report import Section
-
-__all__ = ["TrajectoryUniquenessResult", "trajectory_uniqueness"]
+__all__ = ["TrajectoryUniquenessDetails", "trajectory_uniqueness"]
 
 _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrajectoryUniquenessResult(AttackResult):
-    """The outcome of looking for trajectories by a few points; the trials are random people with random points.
+class TrajectoryUniquenessDetails(AttackDetails):
+    """What looking for trajectories by a few points found; the trials are random people with random points.
 
     People in ``worst`` are numbered as they first come in the table.
 
@@ -38,24 +36,8 @@ class TrajectoryUniquenessResult(AttackResult):
         typical_candidates: the median number of trajectories that contain them.
     """
 
-    points: int
-    typical_candidates: float
-
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        further = (("points known", f"{self.points:,}"), ("typical candidates", f"{self.typical_candidates:,.0f}"))
-        return (*AttackResult.summary(self), *further)
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        from cloister.attacks.result import section_with_own_facts
-
-        return (section_with_own_facts(self, level=level),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never who was found."""
-        further = {"points": self.points, "typical_candidates": self.typical_candidates}
-        return {**AttackResult.to_dict(self), **further}
+    points: int = field(metadata=fact("points known", count))
+    typical_candidates: float = field(metadata=fact("typical candidates", number(",.0f")))
 
 
 def trajectory_uniqueness(
@@ -66,7 +48,7 @@ def trajectory_uniqueness(
     trials: int = 1000,
     confidence: object = 0.95,
     random_state: random.RandomState = None,
-) -> TrajectoryUniquenessResult:
+) -> AttackResult[TrajectoryUniquenessDetails]:
     """Return how often some random points of a person are in nobody else's trajectory.
 
     Args:
@@ -103,7 +85,7 @@ def trajectory_uniqueness(
         found.append(target)
     unique = [target for target, size in zip(found, sizes, strict=True) if size == 1]
     often = sorted(set(unique), key=lambda target: (-unique.count(target), target))[:_SHOWN]
-    return TrajectoryUniquenessResult(
+    return AttackResult(
         attack="finding trajectories by points",
         assumption=f"has the trajectories without names, and knows {needed} random points of a person",
         success=len(unique) / rounds,
@@ -117,8 +99,10 @@ def trajectory_uniqueness(
             "release counts of places and flows with noise in place of trajectories",
         ),
         worst=tuple((target, unique.count(target) / found.count(target)) for target in often),
-        points=needed,
-        typical_candidates=float(sorted(sizes)[rounds // 2]),
+        details=TrajectoryUniquenessDetails(
+            points=needed,
+            typical_candidates=float(sorted(sizes)[rounds // 2]),
+        ),
     )
 
 

@@ -5,18 +5,19 @@ The files, the options and the way an outcome is shown are shared with ``cloiste
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cloister.cli.commands import CommandOutput, HelpfulGroup, command
 from cloister.cli.options import check_target, read_certificate, reading_options
-from cloister.core.provenance import ANONYMIZED, SYNTHETIC, TWO_TABLES
+from cloister.core.provenance import SYNTHETIC, TWO_TABLES
 from cloister.errors import ParameterError, SchemaError
 
 if TYPE_CHECKING:
     from cloister.attacks import AttackResult
+    from cloister.attacks.release_attacks import ReleaseAttack
     from cloister.crypto.certificates import Certificate
     from cloister.data.table import Table
 
@@ -94,40 +95,120 @@ Every attack says how often it is right, how often guessing is, and how sure bot
 safety. "cloister gate" runs those that fit a release and decides.
 """
 
-group = HelpfulGroup(name="attack", help=_HELP)
 
-_ORIGINAL = click.option("--original", metavar="DATA", required=True, help="The table that the release was made from.")
-_CONTROL = click.option("--control", metavar="DATA", help="Rows of the same kind that had no part in the release.")
-_QUASI = click.option(
-    "--quasi", metavar="COLUMNS", help="What attackers may know, with commas; by default by the schema."
-)
-_SENSITIVE = click.option(
-    "--sensitive", metavar="COLUMN", help="What attackers want to know; by default by the schema."
-)
+class _AttackGroup(HelpfulGroup):
+    """The attacks that are offered by name; they are loaded when one is used or listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        """Return the names of the attacks."""
+        from cloister.attacks.release_attacks import release_attacks
+
+        return sorted(release_attacks)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of an attack."""
+        from cloister.attacks.release_attacks import release_attacks
+
+        return _command_of(release_attacks.get(cmd_name)) if cmd_name in self.list_commands(ctx) else None
 
 
-def _attack(
+group = _AttackGroup(name="attack", help=_HELP)
+
+
+def _command_of(attack: ReleaseAttack) -> click.Command:
+    @attack_options
+    def perform(output: CommandOutput, **options: Any) -> None:
+        _perform(output, attack, **options)
+
+    for parameter in reversed([*_parameters(attack)]):
+        perform = parameter(perform)
+    made = command(attack.name, example=f"cloister attack {attack.name} {attack.example}")(perform)
+    made.help = attack.summary
+    return made
+
+
+def _parameters(attack: ReleaseAttack) -> Iterator[Callable[[Any], Any]]:
+    """Return the arguments and options of an attack: its tables, its choices, then its columns."""
+    from cloister.attacks.release_attacks import PARAMETERS, Given
+
+    asked = {PARAMETERS[parameter]: attack.is_needed(parameter) for parameter in attack.takes}
+    if attack.kind == TWO_TABLES:
+        yield from (click.argument(name.lower(), metavar=name) for name in ("QUASI", "SENSITIVE"))
+    else:
+        yield click.argument("release", metavar="RELEASE")
+    for given in (Given.ORIGINAL, Given.CONTROL, Given.TRUTH):
+        if given in asked:
+            told = _TABLES[given] if asked[given] or given is not Given.ORIGINAL else _FREQUENCIES
+            yield click.option(f"--{given}", metavar="DATA", required=asked[given], help=told)
+    for name, choice in attack.choices.items():
+        allowed = click.Choice(choice.allowed)
+        yield click.option(
+            f"--{name}", type=allowed, default=attack.default_of(name), show_default=True, help=choice.help
+        )
+    for given in (Given.QUASI, Given.SENSITIVE, Given.SECRET):
+        if given in asked:
+            what, told = _COLUMNS[given]
+            yield click.option(f"--{given}", metavar=what, required=asked[given], help=told)
+
+
+_TABLES = {
+    "original": "The table that the release was made from.",
+    "control": "Rows of the same kind that had no part in the release.",
+    "truth": "The true values, in the order of QUASI; for scoring only.",
+}
+_FREQUENCIES = "The table that the release was made from: how common values are in it."
+_COLUMNS = {
+    "quasi": ("COLUMNS", "What attackers may know, with commas; by default by the schema."),
+    "sensitive": ("COLUMN", "What attackers want to know; by default by the schema."),
+    "secret": ("COLUMN", "What the attacker wants to know."),
+}
+
+
+def _perform(
     output: CommandOutput,
-    run: Callable[[dict[str, Any]], Any],
-    files: dict[str, str | None],
-    kind: str,
+    attack: ReleaseAttack,
     *,
     schema: str | None,
     report: str | None,
     force: bool,
-    **how: Any,
+    encoding: str | None,
+    missing: Any,
+    **options: Any,
 ) -> None:
+    """Run an attack on files: what can be refused is refused before any of them is read."""
+    chosen = {name: options.pop(name) for name in attack.choices}
+    files, columns = _split_given(attack, options, schema)
     check_report(report, {**files, "schema": schema}, force=force)
     certificate = read_certificate(files.get("release") or files.get("quasi"))
-    if certificate is not None and certificate.kind != kind:
+    if certificate is not None and certificate.kind != attack.kind:
         raise ParameterError(
             f"By its certificate this is a release of another kind: {certificate.kind}.",
             fix='use an attack on that kind, as "cloister attack --help" lists them, or cloister gate.',
         )
-    tables = open_tables(files, schema=schema, is_synthetic=kind == SYNTHETIC, **how)
+    tables: dict[str, Any] = open_tables(
+        files, schema=schema, encoding=encoding, missing=missing, is_synthetic=attack.kind == SYNTHETIC
+    )
+    if attack.kind == TWO_TABLES:
+        tables["release"] = (tables.pop("quasi"), tables.pop("sensitive"))
     with output.progress("Attacking"):
-        result = run(tables)
+        result = attack.run_on({**tables, **columns}, **chosen)
     show_attack(output, result, report=report, certificate=certificate)
+
+
+def _split_given(
+    attack: ReleaseAttack, options: dict[str, Any], schema: str | None
+) -> tuple[dict[str, str | None], dict[str, Any]]:
+    """Return which files are given, and which columns; those that nobody named are looked up in the schema."""
+    from cloister.attacks.release_attacks import Given
+
+    if attack.kind == TWO_TABLES:
+        return options, {}
+    columns: dict[str, Any] = {given: options.pop(given) for given in Given if given in options and not given.is_table}
+    if Given.QUASI in columns:
+        columns[Given.QUASI] = _find_known(columns[Given.QUASI], schema)
+    if Given.SENSITIVE in columns:
+        columns[Given.SENSITIVE] = _find_wanted(columns[Given.SENSITIVE], schema)
+    return options, columns
 
 
 def _find_known(quasi: str | None, schema: str | None) -> list[str]:
@@ -159,142 +240,3 @@ def _find_wanted(sensitive: str | None, schema: str | None) -> str:
             fix=f"name {'one of them' if known else 'it'}: --sensitive {' or --sensitive '.join(known) or 'illness'}.",
         )
     return known[0]
-
-
-@command("linkage", example="cloister attack linkage protected.csv --original visits.csv --schema s.yaml", group=group)
-@click.argument("release", metavar="RELEASE")
-@_ORIGINAL
-@click.option(
-    "--kind", type=click.Choice(["exact", "distance", "probabilistic"]), default="exact", show_default=True,
-    help="How people are compared with released rows.",
-)  # fmt: skip
-@_QUASI
-@attack_options
-def linkage(output: CommandOutput, *, release: str, original: str, kind: str, quasi: str | None, **others: Any) -> None:
-    """Match the people of the original with the rows of RELEASE."""
-    from cloister.attacks import linkage as link
-
-    def run(tables: dict[str, Any]) -> Any:
-        return link(tables["release"], tables["original"], kind=kind, quasi_identifiers=known)
-
-    known = _find_known(quasi, others["schema"])
-    _attack(output, run, {"release": release, "original": original}, ANONYMIZED, **others)
-
-
-def _inside_classes(name: str, doc: str) -> None:
-    @command(name, example=f"cloister attack {name} protected.csv --quasi age,zip --sensitive illness", group=group)
-    @click.argument("release", metavar="RELEASE")
-    @click.option(
-        "--original", metavar="DATA", help="The table that the release was made from: how common values are in it."
-    )
-    @_QUASI
-    @_SENSITIVE
-    @attack_options
-    def attack(
-        output: CommandOutput,
-        *,
-        release: str,
-        original: str | None,
-        quasi: str | None,
-        sensitive: str | None,
-        **others: Any,
-    ) -> None:
-        from cloister import attacks
-
-        function = getattr(attacks, name.replace("-", "_"))
-
-        def run(tables: dict[str, Any]) -> Any:
-            return function(
-                tables["release"], original=tables.get("original"), quasi_identifiers=known, sensitive=wanted
-            )
-
-        known, wanted = _find_known(quasi, others["schema"]), _find_wanted(sensitive, others["schema"])
-        _attack(output, run, {"release": release, "original": original}, ANONYMIZED, **others)
-
-    attack.help = doc
-
-
-_inside_classes("homogeneity", "Read sensitive values off classes of RELEASE whose people share one.")
-_inside_classes("probabilistic-inference", "Guess sensitive values by how often they occur in a class of RELEASE.")
-_inside_classes("skewness", "Find classes of RELEASE in which a sensitive value is much more common than elsewhere.")
-
-
-@command(
-    "anatomy-em", example="cloister attack anatomy-em out.quasi.csv out.sensitive.csv --truth truth.csv", group=group
-)
-@click.argument("quasi", metavar="QUASI")
-@click.argument("sensitive", metavar="SENSITIVE")
-@click.option(
-    "--truth", metavar="DATA", required=True, help="The true values, in the order of QUASI; for scoring only."
-)
-@click.option(
-    "--method",
-    type=click.Choice(["exact", "restricted", "free"]),
-    default="exact",
-    show_default=True,
-    help="How the groups are used while learning.",
-)
-@attack_options
-def anatomy_em(output: CommandOutput, *, quasi: str, sensitive: str, truth: str, method: str, **others: Any) -> None:
-    """Learn from the two tables of an anatomy release who has which sensitive value.
-
-    Released rows are in random order, and only whoever made the release knows whose they are: in Python,
-    cl.attacks.anatomy_em(release) needs no truth.
-    """
-    from cloister.attacks import anatomy_em as learn
-
-    def run(tables: dict[str, Any]) -> Any:
-        return learn((tables["quasi"], tables["sensitive"]), truth=tables["truth"], method=method)
-
-    _attack(output, run, {"quasi": quasi, "sensitive": sensitive, "truth": truth}, TWO_TABLES, **others)
-
-
-def _synthetic(name: str, function_name: str, doc: str, *, needs_secret: bool = False) -> None:
-    example = f"cloister attack {name} fake.csv --original train.csv --control held-back.csv"
-
-    @click.argument("release", metavar="RELEASE")
-    @_ORIGINAL
-    @_CONTROL
-    @attack_options
-    def attack(
-        output: CommandOutput,
-        *,
-        release: str,
-        original: str,
-        control: str | None,
-        secret: str | None = None,
-        **others: Any,
-    ) -> None:
-        from cloister import attacks
-
-        function = getattr(attacks, function_name)
-        further = {"secret": secret} if needs_secret else {}
-
-        def run(tables: dict[str, Any]) -> Any:
-            return function(tables["original"], tables["release"], control=tables.get("control"), **further)
-
-        _attack(output, run, {"release": release, "original": original, "control": control}, SYNTHETIC, **others)
-
-    if needs_secret:
-        attack = click.option("--secret", metavar="COLUMN", required=True, help="What the attacker wants to know.")(
-            attack
-        )
-        example += " --secret illness"
-    command(name, example=example, group=group)(attack).help = doc
-
-
-_synthetic(
-    "singling-out", "synthetic_singling_out", "Single out people of the original by rows of the synthetic RELEASE."
-)
-_synthetic(
-    "linkability", "synthetic_linkability", "Join two halves of what is known about people by the synthetic RELEASE."
-)
-_synthetic(
-    "inference", "synthetic_inference", "Guess a secret column of people by the nearest rows of the synthetic RELEASE.",
-    needs_secret=True,
-)  # fmt: skip
-_synthetic(
-    "closest-rows",
-    "distance_to_closest_record",
-    "Measure how near the rows of the synthetic RELEASE come to real ones.",
-)

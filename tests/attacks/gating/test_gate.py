@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import cloister as cl
 from cloister.attacks import AttackResult, GatePolicy, gate
-from cloister.attacks.gating import _batteries as batteries, decide
+from cloister.attacks.gating import decide, judgments
 from cloister.attacks.gating.findings import Stand
 from cloister.core.guarantees import ApproxDP, PureDP, RenyiDP, ZeroConcentratedDP
 from cloister.errors import ParameterError, ParameterTypeError
@@ -278,7 +278,7 @@ def test_swapped_answers_are_an_attack_that_works() -> None:
         trials=1,
         queries=1,
     )
-    judged = batteries.judge_groups(result, policy=GatePolicy())
+    judged = judgments.judge_groups(result, policy=GatePolicy())
     assert not judged.holds
     assert "turns them around" in judged.sentence
 

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import cloister as cl
 from cloister import learn
-from cloister.attacks import MembershipResult, membership
+from cloister.attacks import AttackResult, MembershipDetails, membership
 from cloister.attacks.models._roc_curves import Scores, dp_advantage, dp_rate, epsilon_lower_bound
 from cloister.attacks.models.membership import claim_of
 from cloister.core.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
@@ -37,7 +37,7 @@ def forest(trees: int = 20) -> Any:
     return RandomForestClassifier(n_estimators=trees, random_state=0).fit(*INSIDE)
 
 
-def attack(model: Any, **options: Any) -> MembershipResult:
+def attack(model: Any, **options: Any) -> AttackResult[MembershipDetails]:
     return membership(model, INSIDE, OUTSIDE, random_state=seeded(), **options)
 
 

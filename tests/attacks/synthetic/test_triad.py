@@ -15,7 +15,8 @@ import pytest
 
 import cloister as cl
 from cloister.attacks import (
-    SyntheticAttackResult,
+    AttackResult,
+    SyntheticDetails,
     synthetic_inference,
     synthetic_linkability,
     synthetic_singling_out,
@@ -33,7 +34,7 @@ from cloister.data.mixed_rows import MixedRows, read_mixed_rows
 from cloister.errors import CloisterError, DataError, ParameterError, ParameterTypeError, UnknownColumnError
 from tests.attacks.synthetic.populations import people, with_copies
 
-Attack = Callable[..., SyntheticAttackResult]
+Attack = Callable[..., AttackResult[SyntheticDetails]]
 
 ORIGINAL, CONTROL, FRESH = (people(1_500, seed=seed) for seed in (1, 2, 3))
 COPIED = with_copies(FRESH, ORIGINAL, 0.1)
@@ -203,14 +204,15 @@ def test_tables_frames_and_schemas_are_taken() -> None:
 
 
 def test_residual_risk_by_hand() -> None:
-    fields = score_attack(30, 100, control=(10, 100), confidence=0.95)
-    assert fields["residual_risk"] == pytest.approx(0.2 / 0.9)
-    low, high = fields["residual_interval"]
+    trial = {"baseline": 0.05, "kind": "made up", "confidence": 0.95}
+    fields = score_attack(30, 100, control=(10, 100), **trial)
+    assert fields["details"].residual_risk == pytest.approx(0.2 / 0.9)
+    low, high = fields["details"].residual_interval
     assert low < 0.2 / 0.9 < high
     assert fields["interval"][0] < 0.3 < fields["interval"][1]
-    wider = score_attack(30, 100, control=(10, 100), confidence=0.95, alike=(4.0, 1.0))
+    wider = score_attack(30, 100, control=(10, 100), alike=(4.0, 1.0), **trial)
     assert wider["interval"][0] < fields["interval"][0]
-    assert score_attack(5, 5, control=(5, 5), confidence=0.95)["residual_risk"] == 0
+    assert score_attack(5, 5, control=(5, 5), **trial)["details"].residual_risk == 0
 
 
 def test_a_residual_risk_below_nothing_is_told_as_none_everywhere() -> None:
@@ -244,9 +246,9 @@ def test_few_control_rows_or_few_synthetic_rows_tell_nothing(attack: Attack) -> 
         )
 
 
-def _outcome(*, hits: int, control: tuple[int, int] | None, trials: int = 100) -> SyntheticAttackResult:
-    fields = score_attack(hits, trials, control=control, confidence=0.95)
-    return SyntheticAttackResult(attack="trial", kind="made up", assumption="tries", baseline=0.05, queries=0, **fields)
+def _outcome(*, hits: int, control: tuple[int, int] | None, trials: int = 100) -> AttackResult[SyntheticDetails]:
+    fields = score_attack(hits, trials, baseline=0.05, kind="made up", control=control, confidence=0.95)
+    return AttackResult(attack="trial", assumption="tries", queries=0, **fields)
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,31 @@ from cloister.attacks.anatomy._expectation_maximization import METHODS, EMFit, f
 from cloister.attacks.anatomy._guesses import AnatomyGuesses, answers_of_chain, answers_of_fit
 from cloister.attacks.anatomy._markov_chain import Chain, sample
 from cloister.attacks.anatomy._two_tables import read_release, read_truth
-from cloister.attacks.anatomy.anatomy_result import AnatomyAttackResult, Run, score_guesses
+from cloister.attacks.anatomy.anatomy_details import AnatomyDetails, Run, score_guesses
+from cloister.attacks.release_attacks import AttackChoice, offer_attack
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.provenance import TWO_TABLES
 from cloister.core.random import RandomState, random_source
 
 __all__ = ["anatomy_definetti", "anatomy_em"]
 
+_SUMMARY = """Learn from the two tables of an anatomy release who has which sensitive value.
 
+Released rows are in random order, and only whoever made the release knows whose they are: in Python,
+cl.attacks.anatomy_em(release) needs no truth.
+"""
+
+
+@offer_attack(
+    "anatomy-em",
+    kind=TWO_TABLES,
+    takes=("release", "truth"),
+    needs=("truth",),
+    choices={"method": AttackChoice(METHODS, "How the groups are used while learning.")},
+    summary=_SUMMARY,
+    example="out.quasi.csv out.sensitive.csv --truth truth.csv",
+)
 def anatomy_em(
     release: Any,
     *,
@@ -40,7 +58,7 @@ def anatomy_em(
     count: str = COUNT,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> AnatomyAttackResult:
+) -> AttackResult[AnatomyDetails]:
     """Return how often an attacker is right who learns naive Bayes from the groups by expectation-maximization.
 
     Args:
@@ -118,7 +136,7 @@ def anatomy_definetti(
     count: str = COUNT,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> AnatomyAttackResult:
+) -> AttackResult[AnatomyDetails]:
     """Return how often an attacker is right who samples assignments of the values from their posterior.
 
     Args:

@@ -11,7 +11,7 @@ Viswanath 2015). What an audit found is told in words for a custodian and in num
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -20,11 +20,12 @@ from cloister.attacks.auditing.exact_check import Counterexample, ExactReport, E
 from cloister.attacks.auditing.features import Feature, reader
 from cloister.attacks.auditing.statistical_check import AuditReport, Outputs, audit_samples, neighbor_pairs, takes_size
 from cloister.attacks.confidence import binomial_bounds
+from cloister.attacks.details import HELD, AttackDetails, Row, fact
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.errors import ParameterError, ParameterTypeError, PrivacyRefutedError
 
-__all__ = ["AuditResult", "audit_dp"]
+__all__ = ["AuditDetails", "audit_dp"]
 
 
 _CURVE_STEPS = 20
@@ -32,8 +33,12 @@ _CURVE_END = 10.0
 _ADVICE = "correct the sensitivity, the contribution bound or the noise; do not release until an audit is passed"
 
 
+def _write_epsilon(epsilon: float | None) -> float | str | None:
+    return epsilon if epsilon is None or math.isfinite(epsilon) else "inf"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditResult(AttackResult):
+class AuditDetails(AttackDetails):
     """Whether a claim of differential privacy is refuted; the attacker tells two neighbors apart by one output.
 
     Attributes:
@@ -50,27 +55,23 @@ class AuditResult(AttackResult):
     """
 
     schema: ClassVar[str] = "cloister.dp_audit/1"
+    further: ClassVar[tuple[str, ...]] = ("curve",)
 
     mode: str
     epsilon: Fraction
     delta: Fraction
     outcome: str
-    epsilon_lower: float
-    limit: float
+    epsilon_lower: float = field(metadata=fact(write=_write_epsilon))
+    tight_epsilon: float | None = field(default=None, metadata=fact(write=_write_epsilon))
+    limit: float = field(metadata=fact("limit", lambda limit: f"{100 * limit:.4g}% success is what the claim allows"))
     pairs: int
-    tight_epsilon: float | None = None
-    counterexample: Counterexample | None = field(default=None, repr=False)
-    evidence: ExactReport | AuditReport = field(repr=False)
+    counterexample: Counterexample | None = field(default=None, repr=False, metadata=HELD)
+    evidence: ExactReport | AuditReport = field(repr=False, metadata=HELD)
 
     @property
     def refuted(self) -> bool:
         """Return whether the claim is disproven, exactly or at the stated confidence."""
         return self.outcome == ExactVerdict.REFUTED
-
-    @property
-    def succeeded(self) -> bool:
-        """Return whether the claim is refuted: telling neighbors apart a little is what a claim allows."""
-        return self.refuted
 
     @property
     def curve(self) -> tuple[tuple[float, float], ...]:
@@ -81,90 +82,71 @@ class AuditResult(AttackResult):
         grid = [end * step / _CURVE_STEPS for step in range(_CURVE_STEPS + 1)]
         return tuple((epsilon, float(self.evidence.delta_at(epsilon))) for epsilon in grid)
 
-    @property
-    def verdict(self) -> str:
-        """Return one or two sentences for a custodian."""
+    def judge(self, _: AttackResult, /) -> bool:
+        # To tell neighbors apart a little is what a claim allows.
+        return self.refuted
+
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return the verdict on the claim."""
         shown = f"epsilon {self.epsilon_lower:.4g}" if math.isfinite(self.epsilon_lower) else "no finite epsilon"
         if self.refuted and self.mode == "exact":
             return f"Not private as claimed: {self._claim} is promised, and the outputs have {shown}."
         if self.refuted:
             return (
                 f"Not private as claimed: {self._claim} is promised, and the outputs show at least {shown}, "
-                f"with {100 * self.confidence:.10g}% confidence."
+                f"with {100 * result.confidence:.10g}% confidence."
             )
         if self.outcome == ExactVerdict.HOLDS:
             return f"Private as claimed on the {self.pairs} pairs of neighbors examined: {self._claim}."
         if self.outcome == ExactVerdict.UNDECIDED:
             return f"Undecided: the probabilities are known too roughly to confirm or refute {self._claim}."
         return (
-            f"Not refuted: {self._claim} is promised, and {self.queries:,} outputs show {shown} at least, "
+            f"Not refuted: {self._claim} is promised, and {result.queries:,} outputs show {shown} at least, "
             "which is within it. That is no proof: other data or more samples may show more."
         )
 
-    def __str__(self) -> str:
+    def headline(self, result: AttackResult, /) -> str:
+        """Return whether the claim stands, and the epsilon that was seen."""
         how = "by exact probabilities it is" if self.mode == "exact" else "the outputs show at least"
-        sure = "" if self.mode == "exact" else f" ({100 * self.confidence:.10g}% confidence)"
+        sure = "" if self.mode == "exact" else f" ({100 * result.confidence:.10g}% confidence)"
         return f"{self._claim} {_IS[self.outcome]}: {how} {self.epsilon_lower:.6g}{sure}"
 
     @property
     def _claim(self) -> str:
         return f"epsilon = {float(self.epsilon):g}" + (f", delta = {float(self.delta):g}" if self.delta else "")
 
-    def comparisons(self) -> dict[str, float]:
-        """Return the success, what guessing achieves, and the most that the claim allows."""
+    def compare(self, result: AttackResult, /) -> dict[str, float]:
         return {
-            "this attack": self.success,
-            "guessing": self.baseline,
+            "this attack": result.success,
+            "guessing": result.baseline,
             "most that the claim allows": self.limit,
         }
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person; the counterexample may quote outputs."""
-        rows = [*AttackResult.summary(self), ("limit", f"{100 * self.limit:.4g}% success is what the claim allows")]
+    def confide(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return the outputs of the counterexample, which may say something about the data."""
         if self.counterexample is not None:
-            outputs = ", ".join(map(str, self.counterexample.outputs[:3]))
-            rows.append(("counterexample", f"outputs with {outputs}"))
-        return tuple(rows)
+            yield "counterexample", f"outputs with {', '.join(map(str, self.counterexample.outputs[:3]))}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; neither datasets nor outputs are among them."""
-        tight = self.tight_epsilon
-        return {
-            **AttackResult.to_dict(self),
-            "mode": self.mode,
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "outcome": self.outcome,
-            "epsilon_lower": self.epsilon_lower if math.isfinite(self.epsilon_lower) else "inf",
-            "tight_epsilon": tight if tight is None or math.isfinite(tight) else "inf",
-            "limit": self.limit,
-            "pairs": self.pairs,
-            "curve": [list(point) for point in self.curve],
-        }
-
-    def verify(self) -> None:
-        """Raise if the claim is refuted or undecided; after a statistical audit a silent return proves nothing.
-
-        Raises:
-            PrivacyRefutedError: with the numbers; the datasets and outputs stay in ``counterexample``.
-        """
+    def refute(self, result: AttackResult, /) -> PrivacyRefutedError | None:
+        """Return the error of a refuted or undecided claim; datasets and outputs stay in ``counterexample``."""
         if self.refuted:
-            raise PrivacyRefutedError(
-                self.verdict,
+            return PrivacyRefutedError(
+                result.verdict,
                 fix=f"claim epsilon >= {self.epsilon_lower:.4g} at least, or correct the algorithm; "
                 "the result's counterexample says where it leaks.",
             )
         if self.outcome == ExactVerdict.UNDECIDED:
-            raise PrivacyRefutedError(self.verdict, fix="give rationals, or certified bounds of more digits.")
+            return PrivacyRefutedError(result.verdict, fix="give rationals, or certified bounds of more digits.")
+        return None
 
 
 _IS = {"holds": "holds", "refuted": "is refuted", "undecided": "is undecided", "not refuted": "is not refuted"}
 
 
-def from_probabilities(report: ExactReport) -> AuditResult:
+def from_probabilities(report: ExactReport) -> AttackResult[AuditDetails]:
     """Return the result of an exact audit."""
     success = float((1 + report.delta_at(0)) / 2)
-    return AuditResult(
+    return AttackResult(
         attack="exact audit",
         assumption="knows everything but which of two neighboring datasets is real, and sees one output",
         success=success,
@@ -174,24 +156,26 @@ def from_probabilities(report: ExactReport) -> AuditResult:
         trials=report.pairs,
         queries=0,
         mitigation=(_ADVICE,) if report.refuted else (),
-        mode="exact",
-        epsilon=report.epsilon,
-        delta=report.delta,
-        outcome=str(report.verdict),
-        epsilon_lower=report.tight_epsilon,
-        tight_epsilon=report.tight_epsilon,
-        counterexample=report.counterexample,
-        limit=_limit(report.epsilon, report.delta),
-        pairs=report.pairs,
-        evidence=report,
+        details=AuditDetails(
+            mode="exact",
+            epsilon=report.epsilon,
+            delta=report.delta,
+            outcome=str(report.verdict),
+            epsilon_lower=report.tight_epsilon,
+            tight_epsilon=report.tight_epsilon,
+            counterexample=report.counterexample,
+            limit=_limit(report.epsilon, report.delta),
+            pairs=report.pairs,
+            evidence=report,
+        ),
     )
 
 
-def from_samples(report: AuditReport) -> AuditResult:
+def from_samples(report: AuditReport) -> AttackResult[AuditDetails]:
     """Return the result of a statistical audit."""
     hits, misses = report.hits[0] / report.samples, report.hits[1] / report.samples
     low, high = binomial_bounds(report.hits, report.samples, alpha=(1 - report.confidence) / report.pairs / 2)
-    return AuditResult(
+    return AttackResult(
         attack="statistical audit",
         assumption="knows everything but which of two neighboring datasets is real, and sees one output",
         success=(1 + hits - misses) / 2,
@@ -201,15 +185,17 @@ def from_samples(report: AuditReport) -> AuditResult:
         trials=2 * report.samples,
         queries=2 * report.samples,
         mitigation=(_ADVICE,) if report.refuted else (),
-        mode="statistical",
-        epsilon=report.epsilon,
-        delta=report.delta,
-        outcome="refuted" if report.refuted else "not refuted",
-        epsilon_lower=report.epsilon_lower,
-        counterexample=_counterexample(report) if report.refuted else None,
-        limit=_limit(report.epsilon, report.delta),
-        pairs=report.pairs,
-        evidence=report,
+        details=AuditDetails(
+            mode="statistical",
+            epsilon=report.epsilon,
+            delta=report.delta,
+            outcome="refuted" if report.refuted else "not refuted",
+            epsilon_lower=report.epsilon_lower,
+            counterexample=_counterexample(report) if report.refuted else None,
+            limit=_limit(report.epsilon, report.delta),
+            pairs=report.pairs,
+            evidence=report,
+        ),
     )
 
 
@@ -246,7 +232,7 @@ def audit_dp(
     keys: Collection[str] = (),
     features: Mapping[str, Feature] | None = None,
     vectorized: bool | None = None,
-) -> AuditResult:
+) -> AttackResult[AuditDetails]:
     """Return whether a claim of (epsilon, delta)-differential privacy is refuted.
 
     Args:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from cloister.accounting.budget import Budget
 from cloister.attacks.auditing.features import plain
-from cloister.attacks.auditing.one_run import OneRunResult, audit_one_run
+from cloister.attacks.auditing.one_run import OneRunDetails, audit_one_run
+from cloister.attacks.result import AttackResult
 from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.core.random import RandomState, bits, permutation, random_source
@@ -45,7 +46,7 @@ def audit_mechanism_once(
     delta: object = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> OneRunResult:
+) -> AttackResult[OneRunDetails]:
     """Audit a mechanism for vectors in one run: each canary adds 1 to a coordinate of its own.
 
     Args:
@@ -74,7 +75,7 @@ def audit_queries_once(
     canaries: int = 1_000,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> OneRunResult:
+) -> AttackResult[OneRunDetails]:
     """Audit answers of a `PrivateTable` in one run: each canary is one row, in a group of its own.
 
     Args:
@@ -108,7 +109,7 @@ def audit_estimator_once(
     score: Callable[[Any, Any, Any], Any] | None = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> OneRunResult:
+) -> AttackResult[OneRunDetails]:
     """Audit a private estimator in one fit, with rows of which each is in by a fair coin.
 
     Args:
@@ -146,7 +147,7 @@ def audit_synthesizer_once(
     rows: int | None = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> OneRunResult:
+) -> AttackResult[OneRunDetails]:
     """Audit a synthesizer with one fit, and another one without any canary to compare it with.
 
     A canary's score is how many more copies of it, and how much nearer rows, the synthetic table has than one that was

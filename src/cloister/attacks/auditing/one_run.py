@@ -14,7 +14,7 @@ has its share of the error, so that the stated confidence holds for the best of 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from cloister.attacks.confidence import binomial_interval
+from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.result import AttackResult, percent
 from cloister.core import validation
 from cloister.core.random import SeededRandomSource, permutation
 from cloister.errors import ParameterError, PrivacyRefutedError
-from cloister.report import Facts, Section
 
-__all__ = ["OneRunResult", "audit_one_run", "epsilon_lower_bound", "surprise"]
+__all__ = ["OneRunDetails", "audit_one_run", "epsilon_lower_bound", "surprise"]
 
 _SHARES = (0.05, 0.2, 0.5, 1.0)
 """Which shares of the canaries are guessed, unless a caller says so."""
@@ -38,7 +38,7 @@ _LARGEST = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneRunResult(AttackResult):
+class OneRunDetails(AttackDetails):
     """A lower bound on epsilon from one run; the attacker guesses which canaries were in the data.
 
     The success is the share of right guesses among those made, of which ``limit`` is the most that is to be expected
@@ -55,6 +55,7 @@ class OneRunResult(AttackResult):
     """
 
     schema: ClassVar[str] = "cloister.one_run_audit/1"
+    further: ClassVar[tuple[str, ...]] = ("outcome",)
 
     canaries: int
     guesses: tuple[int, int]
@@ -70,22 +71,20 @@ class OneRunResult(AttackResult):
         return self.epsilon is not None and self.epsilon_lower > self.epsilon
 
     @property
-    def succeeded(self) -> bool:
-        """Return whether the claim is refuted; without a claim, whether the guesses are better than chance."""
-        return self.refuted if self.epsilon is not None else self.interval[0] > self.baseline
-
-    @property
     def outcome(self) -> str:
         """Return "refuted", "not refuted", or "no claim" where only a bound was asked for."""
         if self.epsilon is None:
             return "no claim"
         return "refuted" if self.refuted else "not refuted"
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
+    def judge(self, result: AttackResult, /) -> bool:
+        """Return whether the claim is refuted; without a claim, whether the guesses are better than chance."""
+        return self.refuted if self.epsilon is not None else result.interval[0] > result.baseline
+
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return the bound, beside the claim if there is one."""
         shown = f"one run with {self.canaries:,} canaries shows at least epsilon {self.epsilon_lower:.4g}"
-        sure = f"with {percent(self.confidence)} confidence"
+        sure = f"with {percent(result.confidence)} confidence"
         if self.epsilon is None:
             return f"{shown[0].upper()}{shown[1:]}, {sure}."
         claim = f"epsilon = {float(self.epsilon):g}" + (f", delta = {float(self.delta):g}" if self.delta else "")
@@ -93,49 +92,24 @@ class OneRunResult(AttackResult):
             return f"Not private as claimed: {claim} is promised, and {shown}, {sure}."
         return f"Not refuted: {claim} is promised, and {shown}, {sure}. That is no proof: other canaries may show more."
 
-    def comparisons(self) -> dict[str, float]:
-        """Return the success, what guessing achieves, and what the claim allows."""
+    def compare(self, result: AttackResult, /) -> dict[str, float]:
+        """Return the success beside guessing and the most that the claim allows."""
         most = {} if self.limit is None else {"most that the claim allows": self.limit}
-        return {**AttackResult.comparisons(self), **most}
+        return {"this attack": result.success, "guessing": result.baseline, **most}
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), *self._facts())
-
-    def _facts(self) -> list[tuple[str, str]]:
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return what was guessed, and what follows from it."""
         made = f"{self.guesses[0]:,} in, {self.guesses[1]:,} out, {self.correct:,} right, of {self.canaries:,} canaries"
-        return [("guesses", made), ("epsilon", f"at least {self.epsilon_lower:.4g} at delta {float(self.delta):g}")]
+        yield "guesses", made
+        yield "epsilon", f"at least {self.epsilon_lower:.4g} at delta {float(self.delta):g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; nothing about single canaries."""
-        return {
-            **AttackResult.to_dict(self),
-            "canaries": self.canaries,
-            "guesses": list(self.guesses),
-            "correct": self.correct,
-            "epsilon_lower": self.epsilon_lower,
-            "epsilon": None if self.epsilon is None else str(self.epsilon),
-            "delta": str(self.delta),
-            "limit": self.limit,
-            "outcome": self.outcome,
-        }
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this audit."""
-        from cloister.attacks.result import section_of
-
-        return (section_of(self, level=level, further=(Facts(self._facts()),)),)
-
-    def verify(self) -> None:
-        """Raise if the claim is refuted; a silent return proves nothing.
-
-        Raises:
-            PrivacyRefutedError: with the numbers.
-        """
-        if self.refuted:
-            raise PrivacyRefutedError(
-                self.verdict, fix=f"claim epsilon >= {self.epsilon_lower:.4g} at least, or correct the algorithm."
-            )
+    def refute(self, result: AttackResult, /) -> PrivacyRefutedError | None:
+        """Return the error of a refuted claim."""
+        if not self.refuted:
+            return None
+        return PrivacyRefutedError(
+            result.verdict, fix=f"claim epsilon >= {self.epsilon_lower:.4g} at least, or correct the algorithm."
+        )
 
 
 def audit_one_run(
@@ -146,7 +120,7 @@ def audit_one_run(
     delta: object = 0,
     guesses: tuple[int, int] | Sequence[tuple[int, int]] | None = None,
     confidence: object = 0.95,
-) -> OneRunResult:
+) -> AttackResult[OneRunDetails]:
     """Return a lower bound on epsilon from canaries of which each was in the data by a fair coin of its own.
 
     Args:
@@ -180,7 +154,7 @@ def audit_one_run(
     ]
     best = int(np.argmax(bounds))
     made, correct = sum(pairs[best]), right[best]
-    return OneRunResult(
+    return AttackResult(
         attack="audit in one run",
         assumption="knows the canaries but not which of them were in the data, and sees the output of one run",
         success=correct / made,
@@ -192,13 +166,15 @@ def audit_one_run(
         mitigation=("correct the sensitivity, the contribution bound or the noise",)
         if _is_above(bounds, claim)
         else (),
-        canaries=len(inside),
-        guesses=pairs[best],
-        correct=correct,
-        epsilon_lower=bounds[best],
-        epsilon=claim,
-        delta=slack,
-        limit=None if claim is None else 1 / (1 + math.exp(-min(float(claim), 700.0))),
+        details=OneRunDetails(
+            canaries=len(inside),
+            guesses=pairs[best],
+            correct=correct,
+            epsilon_lower=bounds[best],
+            epsilon=claim,
+            delta=slack,
+            limit=None if claim is None else 1 / (1 + math.exp(-min(float(claim), 700.0))),
+        ),
     )
 
 

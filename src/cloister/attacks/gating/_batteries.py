@@ -1,6 +1,7 @@
-"""Which attacks fit which kind of release, and what follows from the result of each.
+"""Which attacks fit which kind of release, and by which limits each is judged.
 
-A judgment is one sentence that names the figure and its limit.
+What decides about most releases is listed here, the most telling first; attacks that were offered with a judge
+(`cloister.attacks.release_attacks`) come after them.
 
 Anatomy shows exact quasi-identifiers in random order, so a release in two tables that was read from files does not say
 whose row is whose. People whose quasi-identifiers are nobody else's are found again by them; for others the order stays
@@ -21,14 +22,26 @@ from cloister.anonymize import AnatomyRelease, Release
 from cloister.anonymize.anatomy import COUNT, GROUP
 from cloister.anonymize.regions import Values
 from cloister.attacks.anatomy.attack import anatomy_em
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.gating._gate_subject import GateSubject
 from cloister.attacks.gating._released_columns import hidden_rows
 from cloister.attacks.gating._row_keys import WRITTEN, read_pair
+from cloister.attacks.gating.judgments import (
+    GateJudgment,
+    judge_belief,
+    judge_certain,
+    judge_groups,
+    judge_match,
+    judge_membership,
+    judge_nearest,
+    judge_nearness,
+    judge_residual,
+    judge_stored,
+)
 from cloister.attacks.gating.policy import GatePolicy
 from cloister.attacks.models.membership import membership
 from cloister.attacks.models.stored_records import stored_records
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.release_attacks import Given, ReleaseAttack, release_attacks
+from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.closest_records import distance_to_closest_record
 from cloister.attacks.synthetic.inference import synthetic_inference
 from cloister.attacks.synthetic.linkability import synthetic_linkability
@@ -39,171 +52,7 @@ from cloister.core.provenance import ANONYMIZED, SYNTHETIC, TWO_TABLES
 from cloister.data.table import Table
 from cloister.errors import DataError
 
-__all__ = [
-    "GateCheck",
-    "GateJudgment",
-    "battery",
-    "in_released_order",
-    "judge_advantage",
-    "judge_belief",
-    "judge_certain",
-    "judge_groups",
-    "judge_match",
-    "judge_membership",
-    "judge_nearest",
-    "judge_nearness",
-    "judge_residual",
-    "judge_stored",
-]
-
-
-_UNTOLD = 0.25
-"""How far above guessing an attack may be for all that is known, and still count as held."""
-
-
-@dataclass(frozen=True, slots=True)
-class GateJudgment:
-    """Whether a limit holds, and the sentence that says so; without ``decides`` the attack could not tell."""
-
-    sentence: str
-    holds: bool
-    decides: bool = True
-
-
-def judge_certain(result: Any, *, policy: GatePolicy) -> GateJudgment:
-    """Judge how many values follow with certainty."""
-    share = result.success - result.baseline
-    classes = f"{result.disclosed_classes:,} of {result.classes:,} classes have one value only"
-    return GateJudgment(
-        f"The {result.column} of {percent(result.success)} of the people ({_between(result)}) follows with certainty "
-        f"from their class, {percent(policy.max_certain)} allowed: {classes}.",
-        holds=share <= policy.max_certain,
-    )
-
-
-def judge_belief(result: Any, *, policy: GatePolicy) -> GateJudgment:
-    """Judge how sure attackers become."""
-    return GateJudgment(
-        f"For {percent(result.success)} of the people ({_between(result)}) an attacker is at least "
-        f"{percent(policy.max_belief)} sure of their {result.column}, for {percent(result.baseline)} by the whole "
-        f"table alone; at most {percent(result.largest_posterior)} sure of anybody's.",
-        holds=result.success - result.baseline <= policy.max_certain,
-    )
-
-
-def judge_match(result: Any, *, policy: GatePolicy, left_out: int, hidden: int = 0) -> GateJudgment:
-    """Judge the largest chance of a match; people who fit no row at all were not tried.
-
-    Whoever fits no other row is in one of those that hide everything, and these are a class like others.
-    """
-    if result.unlinked > left_out + hidden:
-        return GateJudgment(
-            f"{result.unlinked:,} of {result.trials:,} people fit no released row, though {left_out:,} rows were left "
-            f"out and {hidden:,} show nothing: the labels could not be read, or the release is about other people.",
-            holds=False,
-            decides=False,
-        )
-    if result.unlinked and hidden and 1 / hidden > policy.max_match * (1 + 1e-9):
-        return GateJudgment(
-            f"{result.unlinked:,} people fit no row but the {hidden:,} that show nothing of what is known: the chance "
-            f"to match them is {percent(1 / hidden)}, {percent(policy.max_match)} allowed.",
-            holds=False,
-        )
-    return GateJudgment(
-        f"The largest chance to match somebody with one released row is {percent(result.largest_risk)}, "
-        f"{percent(policy.max_match)} allowed; on average it is {percent(result.success)} ({_between(result)}).",
-        holds=result.largest_risk <= policy.max_match * (1 + 1e-9),
-    )
-
-
-def judge_nearest(result: Any, *, policy: GatePolicy) -> GateJudgment:
-    """Judge how often the nearest released row is somebody's own."""
-    return GateJudgment(
-        f"The nearest released row is the person's own in {percent(result.success)} of cases ({_between(result)}), "
-        f"{percent(policy.max_match)} allowed, {percent(result.baseline)} by guessing.",
-        holds=result.interval[0] <= policy.max_match,
-    )
-
-
-def judge_advantage(result: AttackResult, *, policy: GatePolicy) -> GateJudgment:
-    """Judge by how much an attack beats guessing; few cases decide nothing."""
-    holds = result.interval[0] <= result.baseline + policy.max_excess
-    return GateJudgment(
-        f"Right in {percent(result.success)} of cases ({_between(result)}), guessing in {percent(result.baseline)}; "
-        f"{100 * policy.max_excess:g} points more are allowed.",
-        holds=holds,
-        decides=not holds or result.interval[1] <= result.baseline + _UNTOLD,
-    )
-
-
-def judge_groups(result: AttackResult, *, policy: GatePolicy) -> GateJudgment:
-    """Judge learning over groups: to be wrong much more often than by guessing takes one hint to be right."""
-    found = judge_advantage(result, policy=policy)
-    if result.interval[1] >= result.baseline - policy.max_excess:
-        return found
-    swapped = " So few right answers mean that values were swapped: who knows one person's turns them around."
-    return GateJudgment(found.sentence + swapped, holds=False)
-
-
-def judge_residual(result: Any, *, policy: GatePolicy) -> GateJudgment:
-    """Judge what an attack finds about the people in the data beyond others."""
-    low, high = result.residual_interval or (0.0, 1.0)
-    return GateJudgment(
-        f"Right in {percent(result.success)} of cases ({_between(result)}), on people outside the data in "
-        f"{percent(result.control or 0.0)}: a residual risk between {percent(low)} and {percent(high)}, "
-        f"{percent(policy.max_residual)} allowed.",
-        holds=low <= policy.max_residual,
-        decides=low > policy.max_residual or result.is_telling or _is_tight(result),
-    )
-
-
-def judge_nearness(result: Any, *, policy: GatePolicy) -> GateJudgment:
-    """Judge whether synthetic rows come nearer to the data than to others."""
-    limit = result.baseline + policy.max_residual
-    is_near = result.interval[0] > limit or (result.copies_interval is not None and result.copies_interval[0] > 0.5)
-    return GateJudgment(
-        f"{percent(result.success)} of the synthetic rows ({_between(result)}) are nearer to the data than to people "
-        f"outside it, where {percent(result.baseline)} is chance; {percent(result.to_original.identical)} equal a row "
-        f"of the data, {percent(result.to_control.identical if result.to_control else 0.0)} a row outside it.",
-        holds=not is_near,
-        decides=is_near or result.is_telling,
-    )
-
-
-def judge_stored(result: AttackResult, *, policy: GatePolicy) -> GateJudgment:
-    """Judge whether a model carries records along."""
-    return GateJudgment(
-        f"The model carries {percent(result.success)} of the records along as they are, {percent(policy.max_certain)} "
-        "allowed.",
-        holds=result.excess <= policy.max_certain,
-    )
-
-
-def judge_membership(result: Any, *, policy: GatePolicy) -> GateJudgment:
-    """Judge membership by how often it is right, by whom it finds with few false alarms, and by the promise.
-
-    A promise is no excuse for an attack that works.
-    """
-    found = judge_advantage(result, policy=policy)
-    surely = binomial_interval(
-        round(result.rate_at_1_percent * result.members), result.members, confidence=policy.confidence
-    )[0]
-    told = f" With 1% false alarms it finds {percent(result.rate_at_1_percent)} of the members."
-    broken = surely > 0.01 + policy.max_excess
-    if result.keeps_promise is False:
-        told += f" Epsilon is at least {result.epsilon_lower:.2g}, but {result.claim[0]:g} is promised."
-        broken = True
-    return GateJudgment(found.sentence + told, holds=found.holds and not broken, decides=broken or found.decides)
-
-
-def _is_tight(result: Any) -> bool:
-    """Return whether the attack is at most a little more often right about people in the data than about others."""
-    return result.control_interval is not None and result.interval[1] - result.control_interval[0] <= _UNTOLD
-
-
-def _between(result: AttackResult) -> str:
-    low, high = result.interval
-    return f"between {percent(low)} and {percent(high)}"
+__all__ = ["GateCheck", "battery", "in_released_order"]
 
 
 _MOST_OPEN = 0.05
@@ -265,6 +114,29 @@ def battery(subject: GateSubject, policy: GatePolicy) -> Iterator[GateCheck]:
             yield from _synthetic(subject, policy)
         case _:
             yield from _model(subject, policy)
+    for name in release_attacks:
+        attack = release_attacks.get(name)
+        if attack.judge is not None and attack.kind == subject.kind:
+            yield from _offered(attack, subject, policy)
+
+
+def _offered(attack: ReleaseAttack, subject: GateSubject, policy: GatePolicy) -> Iterator[GateCheck]:
+    """Return the checks of an attack that was offered with a judge: one for each column that it wants to learn."""
+    given: dict[str, Any] = {Given.RELEASE: subject.release, Given.CONTROL: subject.control}
+    # A release that was made here knows its original and its quasi-identifiers itself.
+    if not isinstance(subject.release, Release | AnatomyRelease):
+        given |= {Given.ORIGINAL: subject.original, Given.QUASI: subject.quasi}
+    wanted = Given.SENSITIVE if attack.takes_given(Given.SENSITIVE) else Given.SECRET
+    columns = subject.sensitive if wanted is Given.SENSITIVE else _secrets(subject)
+    shared = {"confidence": policy.confidence, "random_state": subject.source}
+    is_told = subject.kind == SYNTHETIC and subject.control is None
+    judge = None if attack.judge is None or is_told else partial(attack.judge, policy=policy)
+    for column in columns if attack.takes_given(wanted) else (None,):
+        yield GateCheck(
+            attack=attack.words if column is None else f"{attack.words} of {column}",
+            run=partial(attack.run_on, {**given, wanted: column}, **attack.keep_accepted(shared)),
+            judge=judge,
+        )
 
 
 def _one_table(subject: GateSubject, policy: GatePolicy) -> Iterator[GateCheck]:

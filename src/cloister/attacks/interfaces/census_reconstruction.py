@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +27,12 @@ from scipy import optimize, sparse
 
 from cloister.attacks.auditing.features import plain
 from cloister.attacks.confidence import Floats, binomial_interval
+from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.result import AttackResult, percent
 from cloister.core import exact, validation
 from cloister.errors import ParameterError, ParameterTypeError
 
-if TYPE_CHECKING:
-    from cloister.report import Section
-
-__all__ = ["CensusReconstructionResult", "Kinds", "Program", "Published", "census_reconstruction"]
+__all__ = ["CensusReconstructionDetails", "Kinds", "Program", "Published", "census_reconstruction"]
 
 
 Counts = NDArray[np.int64]
@@ -209,8 +207,8 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CensusReconstructionResult(AttackResult):
-    """The outcome of a census reconstruction; the success is that of one table that agrees, or disagrees least.
+class CensusReconstructionDetails(AttackDetails):
+    """What a census reconstruction found; the success is that of one table that agrees, or disagrees least.
 
     Attributes:
         solutions: how many tables agree with what was published: 0 where none does.
@@ -222,10 +220,9 @@ class CensusReconstructionResult(AttackResult):
     is_complete: bool
     certain: float
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
-        right = f"{percent(self.success)} of the people were right, guessing gets {percent(self.baseline)}"
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return how many tables agree, and what that says about people."""
+        right = f"{percent(result.success)} of the people were right, guessing gets {percent(result.baseline)}"
         if not self.solutions and not self.is_complete:
             return "The search took too long to find a table that agrees with what was published. Give it more time."
         if not self.solutions:
@@ -238,27 +235,14 @@ class CensusReconstructionResult(AttackResult):
     def _is_unique(self) -> bool:
         return self.is_complete and self.solutions == 1
 
-    @property
-    def succeeded(self) -> bool:
+    def judge(self, result: AttackResult, /) -> bool:
         """Return whether somebody follows for certain, or more people are right than guessing explains."""
-        return self.certain > 0 or self.interval[0] > self.baseline
+        return self.certain > 0 or result.interval[0] > result.baseline
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        many = f"{self.solutions:,}" if self.is_complete else f"{self.solutions:,} or more"
-        further = (("tables that agree", many), ("people who follow for certain", percent(self.certain)))
-        return (*AttackResult.summary(self), *further)
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        from cloister.attacks.result import section_with_own_facts
-
-        return (section_with_own_facts(self, level=level),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
-        further = {"solutions": self.solutions, "is_complete": self.is_complete, "certain": self.certain}
-        return {**AttackResult.to_dict(self), **further}
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return how many tables agree, and how many people follow from them."""
+        yield "tables that agree", f"{self.solutions:,}" if self.is_complete else f"{self.solutions:,} or more"
+        yield "people who follow for certain", percent(self.certain)
 
 
 def census_reconstruction(
@@ -273,7 +257,7 @@ def census_reconstruction(
     tolerance: object = 0,
     seconds: object = 30,
     confidence: object = 0.95,
-) -> CensusReconstructionResult:
+) -> AttackResult[CensusReconstructionDetails]:
     """Return how many people of a block follow from what was published about its groups.
 
     Args:
@@ -304,7 +288,7 @@ def census_reconstruction(
     near = validation.check_non_negative(tolerance, name="tolerance")
     level = float(validation.check_confidence(confidence))
     hits = len(_match_people(people, kinds, found.table, near))
-    return CensusReconstructionResult(
+    return AttackResult(
         attack="census reconstruction",
         assumption="has the published numbers of a block, and looks for all tables that agree with them",
         success=hits / len(people),
@@ -318,9 +302,11 @@ def census_reconstruction(
             "publish noisy numbers under one budget for all of them together",
         ),
         worst=tuple((place, 1.0) for place in _match_people(people, kinds, found.certain, Fraction(0))),
-        solutions=found.solutions,
-        is_complete=found.is_complete,
-        certain=int(found.certain.sum()) / len(people),
+        details=CensusReconstructionDetails(
+            solutions=found.solutions,
+            is_complete=found.is_complete,
+            certain=int(found.certain.sum()) / len(people),
+        ),
     )
 
 

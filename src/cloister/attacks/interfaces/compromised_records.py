@@ -17,22 +17,20 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.attacks.details import AttackDetails, Row, fact
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
 from cloister.errors import ParameterError, ParameterTypeError
 
-if TYPE_CHECKING:
-    from cloister.report import Section
-
-__all__ = ["CompromisedRecordsResult", "compromised_records", "reduce_rows", "unit_vectors"]
+__all__ = ["CompromisedRecordsDetails", "compromised_records", "reduce_rows", "unit_vectors"]
 
 
 def reduce_rows(matrix: NDArray[Any]) -> NDArray[Any]:
@@ -71,21 +69,20 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompromisedRecordsResult(AttackResult):
-    """The outcome of an audit of answered sums; exact, so that its interval has no width.
+class CompromisedRecordsDetails(AttackDetails):
+    """What an audit of answered sums found; exact, so that the interval has no width.
 
     Attributes:
         rank: how many of the answered sums are independent; the values of all follow when it is the number of records.
-        compromised: the positions of the records whose value follows; custodian only.
+        compromised: the positions of the records whose value follows; custodian only, documents have their number.
     """
 
     rank: int
-    compromised: tuple[int, ...] = field(repr=False)
+    compromised: tuple[int, ...] = field(repr=False, metadata=fact(write=len))
 
-    @property
-    def verdict(self) -> str:
-        """Return one sentence for a custodian."""
-        asked = f"from {self.queries:,} sums, {self.rank:,} of them independent"
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return how many values follow."""
+        asked = f"from {result.queries:,} sums, {self.rank:,} of them independent"
         if not self.compromised:
             return (
                 f"No record's value follows {asked}, by adding and subtracting. Whoever knows some of the values, or "
@@ -93,24 +90,13 @@ class CompromisedRecordsResult(AttackResult):
             )
         many = len(self.compromised)
         whose = "the value of 1 record follows" if many == 1 else f"the values of {many:,} records follow"
-        return f"The answers give people away: {whose} {asked}, of {self.trials:,} records."
+        return f"The answers give people away: {whose} {asked}, of {result.trials:,} records."
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), ("independent sums", f"{self.rank:,} of {self.queries:,}"))
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        from cloister.attacks.result import section_with_own_facts
-
-        return (section_with_own_facts(self, level=level),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never who is compromised."""
-        return {**AttackResult.to_dict(self), "rank": self.rank, "compromised": len(self.compromised)}
+    def tell(self, result: AttackResult, /) -> Iterator[Row]:
+        yield "independent sums", f"{self.rank:,} of {result.queries:,}"
 
 
-def compromised_records(queries: Any, *, records: int | None = None) -> CompromisedRecordsResult:
+def compromised_records(queries: Any, *, records: int | None = None) -> AttackResult[CompromisedRecordsDetails]:
     """Return how many records are given away by sums that were answered exactly.
 
     Args:
@@ -130,7 +116,7 @@ def compromised_records(queries: Any, *, records: int | None = None) -> Compromi
     known = {column for place, column in enumerate(together) if place in set(places.tolist())}
     found = [place for place, column in enumerate(columns) if column in known and together[column] == 1]
     share = len(found) / matrix.shape[1]
-    return CompromisedRecordsResult(
+    return AttackResult(
         attack="linear system of answered sums",
         assumption="has exact sums over known sets of records, and adds and subtracts them",
         success=share,
@@ -143,9 +129,11 @@ def compromised_records(queries: Any, *, records: int | None = None) -> Compromi
             "refuse sums that complete a combination, as an audited table does",
             "answer with noise under one budget for all questions",
         ),
-        rank=rank,
-        compromised=tuple(found),
         worst=tuple((place, 1.0) for place in found[:_SHOWN]),
+        details=CompromisedRecordsDetails(
+            rank=rank,
+            compromised=tuple(found),
+        ),
     )
 
 

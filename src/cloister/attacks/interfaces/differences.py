@@ -12,25 +12,28 @@ arithmetic, because the line moves visibly. Only noise in the fit that hides one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.confidence import Floats
+from cloister.attacks.details import HELD, Row, fact, or_none
 from cloister.attacks.interfaces.query_interface import (
     Guess,
     Interface,
-    InterfaceAttackResult,
+    InterfaceDetails,
     Knowledge,
     Numbers,
     Refusal,
 )
+from cloister.attacks.result import AttackResult
 from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError
 
-__all__ = ["ModelDifferenceResult", "differencing", "model_difference", "value_of_newcomer"]
+__all__ = ["ModelDifferenceDetails", "differencing", "model_difference", "value_of_newcomer"]
 
 
 def value_of_newcomer(*, before: tuple[float, float], after: tuple[float, float]) -> float:
@@ -56,7 +59,7 @@ def differencing(
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
     confidence: object = 0.95,
-) -> InterfaceAttackResult:
+) -> AttackResult[InterfaceDetails]:
     """Return how often one person's value follows from two answers.
 
     Args:
@@ -84,7 +87,7 @@ def differencing(
     answers = Interface(ask=ask, refusal=refusal)
     counts = None if count is None else Interface(ask=count, refusal=refusal)
     estimates = np.array([_estimate(answers, counts, pair) for pair in questions], dtype=np.float64)
-    return InterfaceAttackResult(
+    return AttackResult(
         attack="differencing",
         assumption="asks about everybody and about everybody but one person, and subtracts",
         mitigation=("answer with noise that hides one person, under one budget for all questions",),
@@ -108,8 +111,8 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelDifferenceResult(InterfaceAttackResult):
-    """The outcome of comparing models with and without a person.
+class ModelDifferenceDetails(InterfaceDetails):
+    """What comparing models with and without a person found.
 
     Attributes:
         largest_influence: the most that leaving out one person moves any prediction, in units of the target.
@@ -117,21 +120,15 @@ class ModelDifferenceResult(InterfaceAttackResult):
         shifts: for each target, how far each coefficient moves, the intercept first; custodian only.
     """
 
-    largest_influence: float
-    typical_influence: float
-    shifts: tuple[tuple[float, ...], ...] = field(repr=False)
+    largest_influence: float = field(metadata=fact(write=or_none))
+    typical_influence: float = field(metadata=fact(write=or_none))
+    shifts: tuple[tuple[float, ...], ...] = field(repr=False, metadata=HELD)
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
+    def tell(self, result: AttackResult, /) -> Iterator[Row]:
+        """Return the rows of every interface, and the influence of one person."""
         most, typical = f"{self.largest_influence:.4g}", f"{self.typical_influence:.4g}"
-        text = f"moves a prediction by up to {most}, typically {typical}"
-        return (*InterfaceAttackResult.summary(self), ("influence of one person", text))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
-        influence = {"largest_influence": self.largest_influence, "typical_influence": self.typical_influence}
-        shown = {name: None if np.isnan(value) else value for name, value in influence.items()}
-        return {**InterfaceAttackResult.to_dict(self), **shown}
+        yield from InterfaceDetails.tell(self, result)
+        yield "influence of one person", f"moves a prediction by up to {most}, typically {typical}"
 
 
 def model_difference(
@@ -145,7 +142,7 @@ def model_difference(
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
     confidence: object = 0.95,
-) -> ModelDifferenceResult:
+) -> AttackResult[ModelDifferenceDetails]:
     """Return how often a person's value follows from a regression with and without the person.
 
     Args:
@@ -177,15 +174,18 @@ def model_difference(
     whole = models.coefficients(everybody)
     others = np.array([models.coefficients(np.delete(everybody, target)) for target in chosen])
     influence = np.abs(design @ (whole - others).T).max(axis=0)
-    return ModelDifferenceResult(
-        attack="model difference",
-        assumption="sees a regression with and without one person, and knows everybody's features",
-        mitigation=("train with noise that hides one person", "do not publish models of nearly the same people"),
+    details = partial(
+        ModelDifferenceDetails,
         largest_influence=float(np.nan if np.isnan(influence).all() else np.nanmax(influence)),
         typical_influence=float(np.nan if np.isnan(influence).all() else np.nanmedian(influence)),
         shifts=tuple(map(tuple, (whole - others).tolist())),
+    )
+    return AttackResult(
+        attack="model difference",
+        assumption="sees a regression with and without one person, and knows everybody's features",
+        mitigation=("train with noise that hides one person", "do not publish models of nearly the same people"),
         worst=_most_influential(chosen, influence),
-        **known.score(_values(design, chosen, whole, others), [models], confidence=confidence),
+        **known.score(_values(design, chosen, whole, others), [models], confidence=confidence, details=details),
     )
 
 

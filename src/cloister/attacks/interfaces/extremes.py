@@ -15,11 +15,12 @@ import numpy as np
 from cloister.attacks.interfaces.query_interface import (
     Guess,
     Interface,
-    InterfaceAttackResult,
+    InterfaceDetails,
     Knowledge,
     Numbers,
     Refusal,
 )
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.errors import BudgetExceededError
 
@@ -41,7 +42,7 @@ def extremes(
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
     confidence: object = 0.95,
-) -> InterfaceAttackResult:
+) -> AttackResult[InterfaceDetails]:
     """Return how often the extreme of a group gives its owner's value away.
 
     Args:
@@ -63,7 +64,7 @@ def extremes(
     interface = Interface(ask=ask, refusal=refusal)
     answers = [interface.number(question) for question in questions]
     estimates = np.array([np.nan if answer is None else answer for answer in answers], dtype=np.float64)
-    return InterfaceAttackResult(
+    return AttackResult(
         attack="extremes",
         assumption="asks for the largest or smallest value of a group, and knows whose it is",
         mitigation=_MITIGATION,
@@ -82,7 +83,7 @@ def extremes_by_counting(
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
     confidence: object = 0.95,
-) -> InterfaceAttackResult:
+) -> AttackResult[InterfaceDetails]:
     """Return how often the largest value of a group is found by asking how many lie above a threshold.
 
     Args:
@@ -111,7 +112,7 @@ def extremes_by_counting(
     rounds = enough if steps is None else validation.check_count(steps, name="steps", at_least=1)
     interface = Interface(ask=ask, refusal=refusal)
     estimates = np.array([_search(interface, question, low, high, rounds) for question in questions], dtype=np.float64)
-    return InterfaceAttackResult(
+    return AttackResult(
         attack="extremes by counting",
         assumption="asks how many lie above a threshold, and halves the range again and again",
         mitigation=_MITIGATION,

@@ -7,24 +7,22 @@ A question goes in; a number, or a refusal, comes out. Where the interface shows
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.auditing.features import plain
 from cloister.attacks.confidence import Floats, binomial_interval
+from cloister.attacks.details import HELD, AttackDetails, Row, fact, or_none
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
 from cloister.data.bins import BinInterval
 from cloister.errors import ParameterError, ParameterTypeError
 
-if TYPE_CHECKING:
-    from cloister.report import Section
-
-__all__ = ["Interface", "InterfaceAttackResult", "Knowledge", "QuestionTally", "Refusal"]
+__all__ = ["Interface", "InterfaceDetails", "Knowledge", "QuestionTally", "Refusal"]
 
 
 Refusal: TypeAlias = "type[Exception] | tuple[type[Exception], ...]"
@@ -84,8 +82,8 @@ Guess: TypeAlias = "object | Sequence[object] | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InterfaceAttackResult(AttackResult):
-    """The outcome of an attack on a query interface.
+class InterfaceDetails(AttackDetails):
+    """What an attack on a query interface knows.
 
     Attributes:
         refused: how many questions the interface refused to answer.
@@ -94,32 +92,19 @@ class InterfaceAttackResult(AttackResult):
     """
 
     refused: int
-    typical_error: float
-    estimates: tuple[float, ...] = field(repr=False)
+    typical_error: float = field(metadata=fact(write=or_none))
+    estimates: tuple[float, ...] = field(repr=False, metadata=HELD)
 
-    def _remark(self) -> str:
+    def remark(self, result: AttackResult, /) -> str:
+        """Return how many questions were refused, if any."""
         if not self.refused:
             return ""
-        return f" The interface refused {self.refused:,} of {self.queries:,} questions."
+        return f" The interface refused {self.refused:,} of {result.queries:,} questions."
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (
-            *AttackResult.summary(self),
-            ("refused", f"{self.refused:,} of {self.queries:,} questions"),
-            ("typical error", f"{self.typical_error:.6g}"),
-        )
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        from cloister.attacks.result import section_with_own_facts
-
-        return (section_with_own_facts(self, level=level),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
-        error = None if np.isnan(self.typical_error) else self.typical_error
-        return {**AttackResult.to_dict(self), "refused": self.refused, "typical_error": error}
+    def tell(self, result: AttackResult, /) -> Iterator[Row]:
+        """Return how many questions were refused, and how far off estimates are."""
+        yield "refused", f"{self.refused:,} of {result.queries:,} questions"
+        yield "typical error", f"{self.typical_error:.6g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +168,15 @@ class Knowledge:
         ends = np.searchsorted(ordered, ordered + 2 * self.tolerance, side="left")
         return float((ends - np.arange(len(ordered))).max()) / len(ordered)
 
-    def score(self, estimates: Floats, asked: Sequence[QuestionTally], *, confidence: object) -> dict[str, Any]:
-        """Return the fields that every attack on an interface reports."""
+    def score(
+        self,
+        estimates: Floats,
+        asked: Sequence[QuestionTally],
+        *,
+        confidence: object,
+        details: Callable[..., InterfaceDetails] = InterfaceDetails,
+    ) -> dict[str, Any]:
+        """Return what every attack on an interface reports: the fields of its result, and its details among them."""
         level = float(validation.check_confidence(confidence))
         final = self.sharpen(estimates)
         hits, trials = self.hits(final), len(self.truth)
@@ -196,9 +188,11 @@ class Knowledge:
             "confidence": level,
             "trials": trials,
             "queries": sum(interface.queries for interface in asked),
-            "refused": sum(interface.refused for interface in asked),
-            "typical_error": float(np.median(errors[~np.isnan(errors)])) if not np.isnan(errors).all() else np.nan,
-            "estimates": tuple(final.tolist()),
+            "details": details(
+                refused=sum(interface.refused for interface in asked),
+                typical_error=float(np.median(errors[~np.isnan(errors)])) if not np.isnan(errors).all() else np.nan,
+                estimates=tuple(final.tolist()),
+            ),
         }
 
 

@@ -13,8 +13,9 @@ answers that are badly wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,18 +23,20 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from cloister.attacks.confidence import Floats
+from cloister.attacks.details import Row, fact, or_none
 from cloister.attacks.interfaces.query_interface import (
     Guess,
     Interface,
-    InterfaceAttackResult,
+    InterfaceDetails,
     Knowledge,
     Numbers,
     Refusal,
 )
+from cloister.attacks.result import AttackResult
 from cloister.core import exact, random, validation
 from cloister.errors import BudgetExceededError, ParameterError
 
-__all__ = ["METHODS", "ReconstructionResult", "least_squares", "linear_program", "reconstruction"]
+__all__ = ["METHODS", "ReconstructionDetails", "least_squares", "linear_program", "reconstruction"]
 
 
 def least_squares(members: NDArray[np.bool_], answers: Floats, *, bounds: tuple[float, float]) -> Floats:
@@ -80,8 +83,8 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReconstructionResult(InterfaceAttackResult):
-    """The outcome of a reconstruction; ``estimates`` has what the attacker believes about everybody.
+class ReconstructionDetails(InterfaceDetails):
+    """What a reconstruction found; ``estimates`` has what the attacker believes about everybody.
 
     Attributes:
         method: how the equations were solved.
@@ -90,21 +93,18 @@ class ReconstructionResult(InterfaceAttackResult):
     """
 
     method: str
-    misfit: float
+    misfit: float = field(metadata=fact(write=or_none))
 
-    def _remark(self) -> str:
+    def remark(self, result: AttackResult, /) -> str:
+        """Return how much was asked."""
         refused = f", of which {self.refused:,} were refused" if self.refused else ""
-        return f" It asked {self.queries:,} questions about {self.trials:,} people{refused}."
+        return f" It asked {result.queries:,} questions about {result.trials:,} people{refused}."
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        method = self.method.replace("_", " ")
-        return (*InterfaceAttackResult.summary(self), ("solved by", method), ("misfit", f"{self.misfit:.4g}"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
-        misfit = None if np.isnan(self.misfit) else self.misfit
-        return {**InterfaceAttackResult.to_dict(self), "method": self.method, "misfit": misfit}
+    def tell(self, result: AttackResult, /) -> Iterator[Row]:
+        """Return the rows of every interface, and how the equations were solved."""
+        yield from InterfaceDetails.tell(self, result)
+        yield "solved by", self.method.replace("_", " ")
+        yield "misfit", f"{self.misfit:.4g}"
 
 
 def reconstruction(
@@ -120,7 +120,7 @@ def reconstruction(
     refusal: Refusal = BudgetExceededError,
     confidence: object = 0.95,
     random_state: random.RandomState = None,
-) -> ReconstructionResult:
+) -> AttackResult[ReconstructionDetails]:
     """Return how many secrets follow from sums over random sets of people.
 
     Args:
@@ -155,17 +155,16 @@ def reconstruction(
     there = ~np.isnan(answers)
     span = _span(known)
     found = solve(sets[there], answers[there], bounds=span) if there.any() else np.full(people, np.nan)
-    return ReconstructionResult(
+    details = partial(ReconstructionDetails, method=method, misfit=_misfit(sets[there], answers[there], found))
+    return AttackResult(
         attack="reconstruction",
         assumption="asks for sums over many random sets of people and solves for the single values",
         mitigation=(
             "answer with noise under one budget for all questions together",
             "publish fewer or coarser numbers; fixed noise only makes the attacker ask more",
         ),
-        method=method,
-        misfit=_misfit(sets[there], answers[there], found),
         worst=_most_certain(found, span),
-        **known.score(found, [interface], confidence=confidence),
+        **known.score(found, [interface], confidence=confidence, details=details),
     )
 
 

@@ -10,31 +10,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cloister.attacks.confidence import Floats
+from cloister.attacks.details import fact, keyed
 from cloister.attacks.interfaces.query_interface import (
     Guess,
     Interface,
-    InterfaceAttackResult,
+    InterfaceDetails,
     Knowledge,
     Numbers,
     Refusal,
 )
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from cloister.plotting import Figure
 
-__all__ = ["AveragingResult", "averaging"]
+__all__ = ["AveragingDetails", "averaging"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AveragingResult(InterfaceAttackResult):
-    """The outcome of averaging; the control is an attacker who uses the first answer only.
+class AveragingDetails(InterfaceDetails):
+    """What averaging found; the control is an attacker who uses the first answer only.
 
     Attributes:
         errors: (answers averaged, root mean square error), for more and more answers; falls as one over the square root
@@ -42,24 +45,22 @@ class AveragingResult(InterfaceAttackResult):
         unchanged: how many questions were answered more than once and always the same.
     """
 
-    errors: tuple[tuple[int, float], ...] = field(repr=False)
+    errors: tuple[tuple[int, float], ...] = field(repr=False, metadata=fact(write=keyed("answers", "error")))
     unchanged: int
 
-    @property
-    def succeeded(self) -> bool:
+    def judge(self, result: AttackResult, /) -> bool:
         """Return whether repeating is, at the stated confidence, better than guessing and than asking once."""
-        return self.interval[0] > max(self.baseline, self.control or 0)
+        return result.interval[0] > max(result.baseline, result.control or 0)
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
-        once = 100 * (self.control or 0)
-        rates = f"near the exact answer in {100 * self.success:.4g}% of cases, {once:.4g}% with one answer"
-        found = f"Repeating works: {rates}." if self.succeeded else f"Repeating gained nothing certain: {rates}."
-        same = f" {self.unchanged:,} of {self.trials:,} questions were answered the same every time."
-        return found + (same if self.unchanged else "") + self._remark()
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return what repeating gained."""
+        once = 100 * (result.control or 0)
+        rates = f"near the exact answer in {100 * result.success:.4g}% of cases, {once:.4g}% with one answer"
+        found = f"Repeating works: {rates}." if result.succeeded else f"Repeating gained nothing certain: {rates}."
+        same = f" {self.unchanged:,} of {result.trials:,} questions were answered the same every time."
+        return found + (same if self.unchanged else "") + self.remark(result)
 
-    def plot(self) -> Figure:
+    def draw(self, result: AttackResult, /) -> Figure:
         """Return a chart of the error against the number of answers, beside what fresh noise would give."""
         from cloister.plotting import lines
 
@@ -74,13 +75,8 @@ class AveragingResult(InterfaceAttackResult):
             y="error (root mean square)",
             log_x=True,
             log_y=all(error > 0 for _, error in self.errors),
-            subtitle=f"{self.trials:,} questions",
+            subtitle=f"{result.trials:,} questions",
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
-        errors = [{"answers": answers, "error": error} for answers, error in self.errors]
-        return {**InterfaceAttackResult.to_dict(self), "errors": errors, "unchanged": self.unchanged}
 
 
 def averaging(
@@ -93,7 +89,7 @@ def averaging(
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
     confidence: object = 0.95,
-) -> AveragingResult:
+) -> AttackResult[AveragingDetails]:
     """Return how often the mean of repeated answers gives the exact answer away.
 
     Args:
@@ -111,14 +107,17 @@ def averaging(
     times = validation.check_count(repeats, name="repeats", at_least=1)
     interface = Interface(ask=ask, refusal=refusal)
     answers = [_ask_again_and_again(interface, question, times) for question in questions]
-    return AveragingResult(
+    details = partial(
+        AveragingDetails,
+        errors=_errors(answers, known.truth, times),
+        unchanged=sum(len(given) > 1 and len(set(given)) == 1 for given in answers),
+    )
+    return AttackResult(
         attack="averaging",
         assumption=f"asks the same question up to {times:,} times and averages the answers",
         control=known.hits(known.sharpen(_means(answers, 1))) / len(answers),
         mitigation=("give a repeated question its old answer", "let fresh answers use up a budget"),
-        errors=_errors(answers, known.truth, times),
-        unchanged=sum(len(given) > 1 and len(set(given)) == 1 for given in answers),
-        **known.score(_means(answers, times), [interface], confidence=confidence),
+        **known.score(_means(answers, times), [interface], confidence=confidence, details=details),
     )
 
 

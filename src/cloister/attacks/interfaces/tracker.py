@@ -17,11 +17,12 @@ import numpy as np
 from cloister.attacks.interfaces.query_interface import (
     Guess,
     Interface,
-    InterfaceAttackResult,
+    InterfaceDetails,
     Knowledge,
     Numbers,
     Refusal,
 )
+from cloister.attacks.result import AttackResult
 from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError
 
 __all__ = ["individual_tracker", "tracker"]
@@ -44,7 +45,7 @@ def tracker(
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
     confidence: object = 0.95,
-) -> InterfaceAttackResult:
+) -> AttackResult[InterfaceDetails]:
     """Return how often the sum or count over a forbidden condition follows through a general tracker.
 
     Args:
@@ -70,7 +71,7 @@ def tracker(
     paths = _conditions([through] if isinstance(through, str) else through, name="through")
     interface = _Remembering(Interface(ask=ask, refusal=refusal))
     estimates = [_through_any(interface, target, paths) for target in _conditions(targets, name="targets")]
-    return InterfaceAttackResult(
+    return AttackResult(
         attack="general tracker",
         assumption="may ask only about many rows at a time, and adds and subtracts such answers",
         mitigation=_MITIGATION,
@@ -89,7 +90,7 @@ def individual_tracker(
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
     confidence: object = 0.95,
-) -> InterfaceAttackResult:
+) -> AttackResult[InterfaceDetails]:
     """Return how often a person's value follows from a wide condition, and the same without the person.
 
     Args:
@@ -114,7 +115,7 @@ def individual_tracker(
     for pair in targets:
         wide, narrow = _pair(pair)
         estimates.append(interface.number(f"({wide})") - interface.number(f"({wide}) AND NOT ({narrow})"))
-    return InterfaceAttackResult(
+    return AttackResult(
         attack="individual tracker",
         assumption="knows two facts that together hold for one person only, and subtracts two allowed answers",
         mitigation=_MITIGATION,

@@ -8,25 +8,22 @@ attack finds beyond it is what the model gives away (Jayaraman and Evans 2022).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.confidence import Floats, binomial_interval
+from cloister.attacks.details import HELD, AttackDetails, Row
 from cloister.attacks.models._victim import Labeled, Victim, need_learning, read_labeled, seed_of
-from cloister.attacks.result import AttackResult, percent, section_of
+from cloister.attacks.result import AttackResult, percent
 from cloister.core import validation
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.errors import ParameterError, UnknownColumnError
-from cloister.report import Facts
 
-if TYPE_CHECKING:
-    from cloister.report import Section
-
-__all__ = ["AttributeInferenceResult", "attribute_inference"]
+__all__ = ["AttributeInferenceDetails", "attribute_inference"]
 
 _MOST_VALUES = 50
 _TINY = 1e-12
@@ -38,7 +35,7 @@ _ADVICE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttributeInferenceResult(AttackResult):
+class AttributeInferenceDetails(AttackDetails):
     """Success is the share of people whose value is guessed rightly; the baseline is the most common value.
 
     The control is imputation: the same guess from similar data, without the model. Only ``excess`` is the model's leak.
@@ -51,51 +48,37 @@ class AttributeInferenceResult(AttackResult):
     """
 
     schema: ClassVar[str] = "cloister.attribute_inference/1"
+    further: ClassVar[tuple[str, ...]] = ("excess",)
 
     prior: str
     success_on_others: float | None = None
-    guesses: tuple[int, ...] = field(default=(), repr=False)
-    values: tuple[Any, ...] = field(default=(), repr=False)
+    guesses: tuple[int, ...] = field(default=(), repr=False, metadata=HELD)
+    values: tuple[Any, ...] = field(default=(), repr=False, metadata=HELD)
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
-        known = percent(self.control or 0)
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return how often values are guessed with and without the model."""
+        known = percent(result.control or 0)
         rates = (
-            f"with the model the value is guessed rightly for {percent(self.success)} of people, without it for {known}"
-            f", by the most common value for {percent(self.baseline)}"
+            f"with the model the value is guessed rightly for {percent(result.success)} of people, without it for "
+            f"{known}, by the most common value for {percent(result.baseline)}"
         )
-        if self.succeeded:
+        if result.succeeded:
             return f"The model gives values away: {rates}."
         return f"The model gave nothing certain away: {rates}. Others may find more."
 
-    def comparisons(self) -> dict[str, float]:
+    def compare(self, result: AttackResult, /) -> dict[str, float]:
         """Return the success, and what is achieved without the model and without anything."""
-        rates = {"with the model": self.success, "without the model": self.control or 0, "common value": self.baseline}
+        without = {"without the model": result.control or 0, "common value": result.baseline}
         others = self.success_on_others
-        return rates if others is None else {**rates, "with the model, about others": others}
+        about = {} if others is None else {"with the model, about others": others}
+        return {"with the model": result.success, **without, **about}
 
-    def _facts(self) -> list[tuple[str, str]]:
-        facts = [("beyond similar data", f"{100 * self.excess:+.1f} points"), ("prior", self.prior)]
-        others = self.success_on_others
-        return facts if others is None else [*facts, ("about people who were not trained on", percent(others))]
-
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), *self._facts())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; no guessed value is among them."""
-        return {
-            **AttackResult.to_dict(self),
-            "prior": self.prior,
-            "excess": self.excess,
-            "success_on_others": self.success_on_others,
-        }
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says: the outcome, and how much of it is the model's."""
-        return (section_of(self, level=level, further=(Facts(self._facts()),)),)
+    def tell(self, result: AttackResult, /) -> Iterator[Row]:
+        """Return how much of the success is the model's."""
+        yield "beyond similar data", f"{100 * result.excess:+.1f} points"
+        yield "prior", self.prior
+        if self.success_on_others is not None:
+            yield "about people who were not trained on", percent(self.success_on_others)
 
 
 def attribute_inference(
@@ -110,7 +93,7 @@ def attribute_inference(
     prior: str = "imputation",
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> AttributeInferenceResult:
+) -> AttackResult[AttributeInferenceDetails]:
     """Guess one column of the training data with a model's help, and say how much of that is the model's doing.
 
     Args:
@@ -149,7 +132,7 @@ def attribute_inference(
     if non_members is not None:
         outside = read_labeled(non_members, target=target, what="non members")
         others = float((attacker.guesses(outside) == _codes(_column(outside.features, column), choices)).mean())
-    return AttributeInferenceResult(
+    return AttackResult(
         attack="attribute inference",
         assumption="knows all other columns and the label of a person in the training data, has similar data, and asks "
         "the model about each possible value",
@@ -162,10 +145,12 @@ def attribute_inference(
         control=imputed / len(rows),
         control_interval=binomial_interval(imputed, len(rows), confidence=level),
         mitigation=_ADVICE,
-        prior=prior,
-        success_on_others=others,
-        guesses=tuple(guesses.tolist()),
-        values=tuple(choices.tolist()),
+        details=AttributeInferenceDetails(
+            prior=prior,
+            success_on_others=others,
+            guesses=tuple(guesses.tolist()),
+            values=tuple(choices.tolist()),
+        ),
     )
 
 

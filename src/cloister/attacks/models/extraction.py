@@ -8,7 +8,7 @@ models are copied by training another one on their answers, which is called dist
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,22 +18,21 @@ from scipy import special
 
 from cloister.anonymize.operations.noise import standard_normals, uniforms
 from cloister.attacks.confidence import Floats, binomial_interval
+from cloister.attacks.details import HELD, AttackDetails, Row, fact, keyed
 from cloister.attacks.models._victim import LinearLayer, Victim, as_matrix, linear_layer, need_learning, seed_of
-from cloister.attacks.result import AttackResult, percent, section_of
+from cloister.attacks.result import AttackResult, percent
 from cloister.core import validation
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.errors import ParameterError
-from cloister.report import TableBlock
 
 if TYPE_CHECKING:
     from cloister.plotting import Figure
-    from cloister.report import Section
 
-__all__ = ["ExtractionResult", "model_extraction"]
+__all__ = ["ExtractionDetails", "model_extraction"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractionResult(AttackResult):
+class ExtractionDetails(AttackDetails):
     """Success is how often the copy says the same as the model; for numbers, within 1 % of their range.
 
     Attributes:
@@ -48,38 +47,28 @@ class ExtractionResult(AttackResult):
 
     method: str
     decimals: int | None
-    fidelity: tuple[tuple[int, float], ...]
+    fidelity: tuple[tuple[int, float], ...] = field(metadata=fact(write=keyed("queries", "agreement")))
     coefficient_error: float | None
-    copy: Any = field(repr=False)
+    copy: Any = field(repr=False, metadata=HELD)
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
-        count, share = self.fidelity[-1]
-        rates = f"after {count:,} questions a copy gives the same answer in {percent(share)} of cases"
-        constant = f"a constant answer in {percent(self.baseline)}"
-        if not self.succeeded:
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return how well the model is copied."""
+        asked, share = self.fidelity[-1]
+        rates = f"after {asked:,} questions a copy gives the same answer in {percent(share)} of cases"
+        constant = f"a constant answer in {percent(result.baseline)}"
+        if not result.succeeded:
             return f"The model was not copied: {rates}, {constant}. Others may do better."
         exact = self.coefficient_error is not None and self.coefficient_error < 1e-6
         return f"The model can be copied: {rates}, {constant}." + (" Its coefficients are known exactly." * exact)
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        steps = [(f"after {count:,} questions", percent(share)) for count, share in self.fidelity]
-        error = [] if self.coefficient_error is None else [("coefficient error", f"{self.coefficient_error:.2g}")]
-        return (*AttackResult.summary(self), *steps, *error)
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return the agreement after more and more questions, and the error of coefficients."""
+        for asked, share in self.fidelity:
+            yield f"after {asked:,} questions", percent(share)
+        if self.coefficient_error is not None:
+            yield "coefficient error", f"{self.coefficient_error:.2g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; the copy is not among them."""
-        return {
-            **AttackResult.to_dict(self),
-            "method": self.method,
-            "decimals": self.decimals,
-            "fidelity": [{"queries": count, "agreement": share} for count, share in self.fidelity],
-            "coefficient_error": self.coefficient_error,
-        }
-
-    def plot(self) -> Figure:
+    def draw(self, result: AttackResult, /) -> Figure:
         """Return a chart of the agreement against the number of questions."""
         from cloister.plotting import lines
 
@@ -88,7 +77,7 @@ class ExtractionResult(AttackResult):
         return lines(
             {
                 "copy": [(count, 100 * share) for count, share in self.fidelity],
-                "constant answer": [(end, 100 * self.baseline) for end in ends],
+                "constant answer": [(end, 100 * result.baseline) for end in ends],
             },
             title="How well a model is copied",
             x="questions asked",
@@ -96,12 +85,6 @@ class ExtractionResult(AttackResult):
             log_x=True,
             subtitle=self.method if self.decimals is None else f"{self.method}, rounded to {self.decimals} digits",
         )
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says: the outcome, and the agreement by questions."""
-        rows = [[f"{count:,}", percent(share)] for count, share in self.fidelity]
-        table = TableBlock(["questions", "same answers"], rows, caption="How well the copy agrees.")
-        return (section_of(self, level=level, further=(table,)),)
 
 
 METHODS = ("equations", "distillation")
@@ -131,7 +114,7 @@ def model_extraction(
     surrogate: Any = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> ExtractionResult:
+) -> AttackResult[ExtractionDetails]:
     """Copy a model by asking it, and see how often the copy says the same.
 
     Args:
@@ -172,7 +155,7 @@ def model_extraction(
         copies = _distill(asked, numbers, width=width, low=low, high=high, surrogate=surrogate, source=source)
     fidelity = tuple((count, _agreement(copy(rows), truth)) for count, copy in copies)
     hits = round(fidelity[-1][1] * len(rows))
-    return ExtractionResult(
+    return AttackResult(
         attack=f"model extraction ({method})",
         assumption="asks the model about records of choice and sees its confidences"
         if victim.is_confident
@@ -184,11 +167,13 @@ def model_extraction(
         trials=len(rows),
         queries=victim.queries,
         mitigation=_ADVICE,
-        method=method,
-        decimals=digits,
-        fidelity=fidelity,
-        coefficient_error=None if layer is None else _error(layer, model, rows),
-        copy=copies[-1][1],
+        details=ExtractionDetails(
+            method=method,
+            decimals=digits,
+            fidelity=fidelity,
+            coefficient_error=None if layer is None else _error(layer, model, rows),
+            copy=copies[-1][1],
+        ),
     )
 
 

@@ -9,24 +9,22 @@ records; a gradient that is clipped and gets noise, as in private training, give
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cloister.anonymize.operations.noise import standard_normals
 from cloister.attacks.confidence import Floats, binomial_interval
+from cloister.attacks.details import AttackDetails, Row, count, fact
 from cloister.attacks.models._victim import Integers, LinearLayer, Victim, as_matrix, linear_layer, read_labeled
-from cloister.attacks.result import AttackResult, section_of
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.random import RandomSource, RandomState, permutation, random_source
 from cloister.errors import ParameterError
-from cloister.report import Facts
 
-if TYPE_CHECKING:
-    from cloister.report import Section
-
-__all__ = ["GradientLeakageResult", "gradient_leakage"]
+__all__ = ["GradientLeakageDetails", "gradient_leakage"]
 
 _ADVICE = (
     "add up gradients of many participants before anybody sees them (secure aggregation)",
@@ -37,7 +35,7 @@ _MOST_DECIBELS = 200.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GradientLeakageResult(AttackResult):
+class GradientLeakageDetails(AttackDetails):
     """Success is the share of records that are read nearer than the tolerance; the baseline guesses the average record.
 
     Attributes:
@@ -51,47 +49,24 @@ class GradientLeakageResult(AttackResult):
 
     schema: ClassVar[str] = "cloister.gradient_leakage/1"
 
-    batch: int
+    batch: int = field(metadata=fact("records per gradient", count))
     clip: float | None
     noise: float
     signal_to_noise: float
     signal_to_noise_of_guess: float
 
-    def _remark(self) -> str:
+    def remark(self, _: AttackResult, /) -> str:
         return (
             f" What was read has {self.signal_to_noise:.0f} dB (30 and more look like the original), "
             f"the average record {self.signal_to_noise_of_guess:.0f} dB."
         )
 
-    def _facts(self) -> list[tuple[str, str]]:
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return how gradients were protected, and how well they were read."""
         protection = "none" if self.clip is None else f"clipped to {self.clip:g}, noise {self.noise:g} times that"
-        return [
-            ("records per gradient", f"{self.batch:,}"),
-            ("protection of gradients", protection),
-            (
-                "peak signal to noise",
-                f"{self.signal_to_noise:.1f} dB; average record {self.signal_to_noise_of_guess:.1f}",
-            ),
-        ]
-
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), *self._facts())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; no record is among them."""
-        return {
-            **AttackResult.to_dict(self),
-            "batch": self.batch,
-            "clip": self.clip,
-            "noise": self.noise,
-            "signal_to_noise": self.signal_to_noise,
-            "signal_to_noise_of_guess": self.signal_to_noise_of_guess,
-        }
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says: the outcome, and how gradients were protected."""
-        return (section_of(self, level=level, further=(Facts(self._facts()),)),)
+        ratio = f"{self.signal_to_noise:.1f} dB; average record {self.signal_to_noise_of_guess:.1f}"
+        yield "protection of gradients", protection
+        yield "peak signal to noise", ratio
 
 
 def gradient_leakage(
@@ -107,7 +82,7 @@ def gradient_leakage(
     trials: int = 100,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> GradientLeakageResult:
+) -> AttackResult[GradientLeakageDetails]:
     """Read records from the gradients of a logistic model, as whoever collects them in federated learning could.
 
     Args:
@@ -155,7 +130,7 @@ def gradient_leakage(
         guesses.append(_distances(features[chosen], average[None, :]))
     found, guessed = np.concatenate(errors) / (high - low), np.concatenate(guesses) / (high - low)
     hits = int((found < near).sum())
-    return GradientLeakageResult(
+    return AttackResult(
         attack="gradient leakage",
         assumption="knows the model and sees the gradient that a participant sends",
         success=hits / len(found),
@@ -165,11 +140,13 @@ def gradient_leakage(
         trials=len(found),
         queries=number,
         mitigation=_ADVICE,
-        batch=size,
-        clip=limit,
-        noise=scale,
-        signal_to_noise=_decibels(found),
-        signal_to_noise_of_guess=_decibels(guessed),
+        details=GradientLeakageDetails(
+            batch=size,
+            clip=limit,
+            noise=scale,
+            signal_to_noise=_decibels(found),
+            signal_to_noise_of_guess=_decibels(guessed),
+        ),
     )
 
 

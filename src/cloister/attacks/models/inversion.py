@@ -7,24 +7,23 @@ start. What comes out resembles the average of the class: no person, unless a cl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from cloister.attacks.confidence import Floats, binomial_interval
+from cloister.attacks.details import HELD, AttackDetails, Row
 from cloister.attacks.models._victim import Integers, Labeled, Victim, as_matrix, linear_layer, read_labeled
-from cloister.attacks.result import AttackResult, section_of
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.errors import ParameterError
-from cloister.report import Facts
 
 if TYPE_CHECKING:
     from cloister.plotting import Figure
-    from cloister.report import Section
 
-__all__ = ["InversionResult", "model_inversion"]
+__all__ = ["InversionDetails", "model_inversion"]
 
 _DIFFERENCE = 0.05
 """How far answers-only attackers change a feature, as a share of its bounds."""
@@ -38,7 +37,7 @@ _ADVICE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InversionResult(AttackResult):
+class InversionDetails(AttackDetails):
     """Success is the share of classes whose made-up record looks more like its own class than like any other.
 
     Attributes:
@@ -51,46 +50,32 @@ class InversionResult(AttackResult):
     """
 
     schema: ClassVar[str] = "cloister.inversion/1"
+    further: ClassVar[tuple[str, ...]] = ("mean_correlation",)
 
     access: str
     correlations: tuple[float, ...]
     nearest: tuple[float, ...]
-    inverted: Any = field(repr=False)
+    inverted: Any = field(repr=False, metadata=HELD)
 
     @property
     def mean_correlation(self) -> float:
         """Return the mean of the correlations with the averages of the classes."""
         return float(np.mean(self.correlations))
 
-    def _remark(self) -> str:
+    def remark(self, _: AttackResult, /) -> str:
         return (
             f" The made-up records correlate with the averages of their classes by {self.mean_correlation:.2f} in the "
             f"mean, and by {min(self.correlations):.2f} at least. Where a class is one person, that is this person's "
             "record."
         )
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), *self._facts())
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return how alike the made-up records are to their classes and to single records."""
+        yield "correlation with the class average", f"{self.mean_correlation:.3f} in the mean"
+        yield "least of all classes", f"{min(self.correlations):.3f}"
+        yield "correlation with the nearest record", f"{float(np.mean(self.nearest)):.3f} in the mean"
 
-    def _facts(self) -> list[tuple[str, str]]:
-        return [
-            ("correlation with the class average", f"{self.mean_correlation:.3f} in the mean"),
-            ("least of all classes", f"{min(self.correlations):.3f}"),
-            ("correlation with the nearest record", f"{float(np.mean(self.nearest)):.3f} in the mean"),
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; the made-up records are not among them."""
-        return {
-            **AttackResult.to_dict(self),
-            "access": self.access,
-            "correlations": list(self.correlations),
-            "nearest": list(self.nearest),
-            "mean_correlation": self.mean_correlation,
-        }
-
-    def plot(self) -> Figure:
+    def draw(self, _: AttackResult, /) -> Figure:
         """Return a chart of the correlation of each made-up record with its class."""
         from cloister.plotting import bars_with_errors
 
@@ -104,10 +89,6 @@ class InversionResult(AttackResult):
             subtitle=f"attacker with {self.access}",
         )
 
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says: the outcome, and how alike the records are."""
-        return (section_of(self, level=level, further=(Facts(self._facts()),)),)
-
 
 def model_inversion(
     model: Any,
@@ -120,7 +101,7 @@ def model_inversion(
     strength: object = 1.0,
     steps: int = 200,
     confidence: object = 0.95,
-) -> InversionResult:
+) -> AttackResult[InversionDetails]:
     """Make up a record for each class, and see how much it resembles the class.
 
     Args:
@@ -189,7 +170,7 @@ def _climbing(victim: Victim, access: str, points: Floats, *, width: float) -> C
 
 def _result(
     victim: Victim, moved: Floats, points: Floats, rows: Labeled, *, access: str, confidence: float
-) -> InversionResult:
+) -> AttackResult[InversionDetails]:
     classes = victim.classes(len(points))
     known = [place for place, name in enumerate(classes) if (rows.labels == name).any()]
     if len(known) < 2:
@@ -201,7 +182,7 @@ def _result(
     nearest = [
         float(_correlations(moved[place][None, :], deviations[rows.labels == classes[place]]).max()) for place in known
     ]
-    return InversionResult(
+    return AttackResult(
         attack="model inversion",
         assumption="holds the model and climbs along its gradient"
         if access == "gradient"
@@ -213,10 +194,12 @@ def _result(
         trials=len(known),
         queries=victim.queries,
         mitigation=_ADVICE,
-        access=access,
-        correlations=tuple(np.diag(alike).tolist()),
-        nearest=tuple(nearest),
-        inverted=points,
+        details=InversionDetails(
+            access=access,
+            correlations=tuple(np.diag(alike).tolist()),
+            nearest=tuple(nearest),
+            inverted=points,
+        ),
     )
 
 

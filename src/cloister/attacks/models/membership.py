@@ -9,6 +9,7 @@ for everybody else.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from cloister.accounting.conversions import zero_concentrated_to_approx
 from cloister.attacks.confidence import Floats, binomial_interval
+from cloister.attacks.details import HELD, AttackDetails, Row, fact
 from cloister.attacks.models._membership_scores import (
     Shadow,
     Trainer,
@@ -29,25 +31,28 @@ from cloister.attacks.models._membership_scores import (
 )
 from cloister.attacks.models._roc_curves import Scores, dp_advantage, dp_rate, epsilon_lower_bound
 from cloister.attacks.models._victim import Labeled, Victim, read_labeled
-from cloister.attacks.result import AttackResult, percent, section_of
+from cloister.attacks.result import AttackResult, percent
 from cloister.core import validation
 from cloister.core.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.errors import ParameterError
-from cloister.report import Chart, Facts
+from cloister.report import Block, Chart
 
 if TYPE_CHECKING:
     from cloister.plotting import Figure
-    from cloister.report import Section
 
-__all__ = ["MembershipResult", "membership"]
+__all__ = ["MembershipDetails", "membership"]
 
 
 _GRID = tuple(10 ** (step / 10 - 4) for step in range(41))
 
 
+def _write_claim(claim: tuple[float, float] | None) -> dict[str, float] | None:
+    return None if claim is None else {"epsilon": claim[0], "delta": claim[1]}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MembershipResult(AttackResult):
+class MembershipDetails(AttackDetails):
     """How well an attacker tells who was in the training data.
 
     Success is the mean of the shares of members and of others that are called rightly, by thresholds that were chosen
@@ -80,10 +85,10 @@ class MembershipResult(AttackResult):
     rate_at_01_percent: float
     largest_gap: float
     epsilon_lower: float
-    claim: tuple[float, float] | None = None
+    claim: tuple[float, float] | None = field(default=None, metadata=fact(write=_write_claim))
     curve: tuple[tuple[float, float], ...] = field(default=(), repr=False)
-    scores: tuple[float, ...] = field(default=(), repr=False)
-    risks: tuple[float, ...] = field(default=(), repr=False)
+    scores: tuple[float, ...] = field(default=(), repr=False, metadata=HELD)
+    risks: tuple[float, ...] = field(default=(), repr=False, metadata=HELD)
 
     @property
     def keeps_promise(self) -> bool | None:
@@ -95,7 +100,8 @@ class MembershipResult(AttackResult):
         """Return the largest difference of both shares that the promise allows; None without one."""
         return None if self.claim is None else dp_advantage(epsilon=self.claim[0], delta=self.claim[1])
 
-    def _remark(self) -> str:
+    def remark(self, _: AttackResult, /) -> str:
+        """Return who is found with few false alarms, and whether the promise is kept."""
         share = percent(self.rate_at_1_percent)
         found = f" Accusing one other person in a hundred wrongly, it finds {share} of the members."
         if self.claim is None:
@@ -109,45 +115,18 @@ class MembershipResult(AttackResult):
         epsilon, delta = self.claim or (0.0, 0.0)
         return f"epsilon = {epsilon:.4g}" + (f", delta = {delta:.2g}" if delta else "")
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), *self._facts())
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return the figures of the curve, beside what the promise allows."""
+        (low, high), most = self.auc_interval, self.largest_allowed_gap
+        allowed = "" if most is None else f"; the promise allows {100 * most:.1f}"
+        promised = "" if self.claim is None else f"; promised is {self.claim[0]:.4g}"
+        yield "area under the curve", f"{self.auc:.3f}, between {low:.3f} and {high:.3f}; 0.5 is guessing"
+        yield "members found at 1% false alarms", percent(self.rate_at_1_percent)
+        yield "members found at 0.1% false alarms", percent(self.rate_at_01_percent)
+        yield "largest gap", f"{100 * self.largest_gap:.1f} points{allowed}"
+        yield "epsilon is at least", f"{self.epsilon_lower:.3g}{promised}"
 
-    def _facts(self) -> list[tuple[str, str]]:
-        low, high = self.auc_interval
-        return [
-            ("area under the curve", f"{self.auc:.3f}, between {low:.3f} and {high:.3f}; 0.5 is guessing"),
-            ("members found at 1% false alarms", percent(self.rate_at_1_percent)),
-            ("members found at 0.1% false alarms", percent(self.rate_at_01_percent)),
-            ("largest gap", f"{100 * self.largest_gap:.1f} points{self._allowed()}"),
-            ("epsilon is at least", f"{self.epsilon_lower:.3g}{self._claim_text()}"),
-        ]
-
-    def _allowed(self) -> str:
-        most = self.largest_allowed_gap
-        return "" if most is None else f"; the promise allows {100 * most:.1f}"
-
-    def _claim_text(self) -> str:
-        return "" if self.claim is None else f"; promised is {self.claim[0]:.4g}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; no record's score is among them."""
-        return {
-            **AttackResult.to_dict(self),
-            "kind": self.kind,
-            "members": self.members,
-            "non_members": self.non_members,
-            "auc": self.auc,
-            "auc_interval": list(self.auc_interval),
-            "rate_at_1_percent": self.rate_at_1_percent,
-            "rate_at_01_percent": self.rate_at_01_percent,
-            "largest_gap": self.largest_gap,
-            "epsilon_lower": self.epsilon_lower,
-            "claim": None if self.claim is None else {"epsilon": self.claim[0], "delta": self.claim[1]},
-            "curve": [list(point) for point in self.curve],
-        }
-
-    def plot(self) -> Figure:
+    def draw(self, _: AttackResult, /) -> Figure:
         """Return the ROC curve beside guessing and, where the model promises privacy, the most that this allows."""
         from cloister.plotting import lines
 
@@ -169,10 +148,8 @@ class MembershipResult(AttackResult):
             subtitle=f"{self.members:,} members, {self.non_members:,} others; area under the curve {self.auc:.3f}",
         )
 
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says: the outcome, the curve and its figures."""
-        further = (Chart(self.plot(), caption="Members found against others accused."), Facts(self._facts()))
-        return (section_of(self, level=level, further=further),)
+    def illustrate(self, result: AttackResult, /) -> tuple[Block, ...]:
+        return (Chart(self.draw(result), caption="Members found against others accused."),)
 
 
 KINDS = ("confidence", "loss", "label", "shadow", "lira")
@@ -210,7 +187,7 @@ def membership(
     copies: int = 10,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> MembershipResult:
+) -> AttackResult[MembershipDetails]:
     """Find out how well an attacker can tell who was in the training data of a model.
 
     Args:
@@ -304,7 +281,7 @@ def _result(
     confidence: float,
     queries: int,
     source: RandomSource,
-) -> MembershipResult:
+) -> AttackResult[MembershipDetails]:
     curve, halves = scores.curve(), scores.halves(source)
     found, accused = scores.count_held_out(halves)
     members, others = len(scores.members), len(scores.others)
@@ -314,7 +291,7 @@ def _result(
     accused_bounds = binomial_interval(accused, others, confidence=both)
     risks = scores.record_risks()
     exposed = np.lexsort((-scores.members, risks))[:_WORST]
-    return MembershipResult(
+    return AttackResult(
         attack=f"membership inference ({kind})",
         assumption=_KNOWS[kind],
         success=(found / members + 1 - accused / others) / 2,
@@ -325,17 +302,19 @@ def _result(
         queries=queries,
         mitigation=_ADVICE,
         worst=tuple((int(place), float(scores.members[place])) for place in exposed),
-        kind=kind,
-        members=members,
-        non_members=others,
-        auc=curve.area,
-        auc_interval=scores.area_interval(confidence=confidence),
-        rate_at_1_percent=curve.rate_at(0.01),
-        rate_at_01_percent=curve.rate_at(0.001),
-        largest_gap=curve.gap,
-        epsilon_lower=epsilon_lower_bound(halves, delta=0.0 if claim is None else claim[1], confidence=confidence),
-        claim=claim,
-        curve=curve.points(),
-        scores=tuple(np.concatenate([scores.members, scores.others]).tolist()),
-        risks=tuple(risks.tolist()),
+        details=MembershipDetails(
+            kind=kind,
+            members=members,
+            non_members=others,
+            auc=curve.area,
+            auc_interval=scores.area_interval(confidence=confidence),
+            rate_at_1_percent=curve.rate_at(0.01),
+            rate_at_01_percent=curve.rate_at(0.001),
+            largest_gap=curve.gap,
+            epsilon_lower=epsilon_lower_bound(halves, delta=0.0 if claim is None else claim[1], confidence=confidence),
+            claim=claim,
+            curve=curve.points(),
+            scores=tuple(np.concatenate([scores.members, scores.others]).tolist()),
+            risks=tuple(risks.tolist()),
+        ),
     )

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.confidence import Floats, binomial_interval
+from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.models._victim import as_matrix
-from cloister.attacks.result import AttackResult, section_of
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.errors import ParameterError
-from cloister.report import Facts
 
-if TYPE_CHECKING:
-    from cloister.report import Section
-
-__all__ = ["StoredRecordsResult", "stored_records"]
+__all__ = ["StoredRecordsDetails", "stored_records"]
 
 _DEEPEST = 6
 _DIGITS = 9
@@ -36,7 +33,7 @@ _ADVICE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRecordsResult(AttackResult):
+class StoredRecordsDetails(AttackDetails):
     """Success is the share of training records that are in the model; the control counts records that never were in.
 
     Attributes:
@@ -49,31 +46,22 @@ class StoredRecordsResult(AttackResult):
     places: tuple[str, ...]
     found: int
 
-    @property
-    def verdict(self) -> str:
-        """Return one sentence for a custodian."""
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return how many records the model contains, and where."""
         if not self.found:
             return "No training record was found inside of the model as it is. It may still have learned from them."
         return (
-            f"The model contains {self.found:,} of {self.trials:,} training records as they are, in "
+            f"The model contains {self.found:,} of {result.trials:,} training records as they are, in "
             f"{', '.join(self.places)}: whoever gets the model gets them."
         )
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), ("where", ", ".join(self.places) or "nowhere"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; no record is among them."""
-        return {**AttackResult.to_dict(self), "places": list(self.places), "found": self.found}
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says: the outcome, and where records are kept."""
-        facts = Facts([("where in the model", ", ".join(self.places) or "nowhere")])
-        return (section_of(self, level=level, further=(facts,)),)
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        yield "where", ", ".join(self.places) or "nowhere"
 
 
-def stored_records(model: Any, records: Any, *, others: Any = None, confidence: object = 0.95) -> StoredRecordsResult:
+def stored_records(
+    model: Any, records: Any, *, others: Any = None, confidence: object = 0.95
+) -> AttackResult[StoredRecordsDetails]:
     """Count the training records that a model carries along.
 
     Args:
@@ -103,7 +91,7 @@ def stored_records(model: Any, records: Any, *, others: Any = None, confidence: 
     if beside is not None:
         control = float(np.any([_are_in(beside, kept[name]) for name in holding], axis=0).mean()) if holding else 0.0
     count = int(found.sum())
-    return StoredRecordsResult(
+    return AttackResult(
         attack="stored records",
         assumption="gets the model as a file or object and looks inside",
         success=count / len(rows),
@@ -115,8 +103,10 @@ def stored_records(model: Any, records: Any, *, others: Any = None, confidence: 
         control=control,
         mitigation=_ADVICE if count else (),
         worst=tuple((int(place), 1.0) for place in np.flatnonzero(found)[:20]),
-        places=tuple(sorted(holding)),
-        found=count,
+        details=StoredRecordsDetails(
+            places=tuple(sorted(holding)),
+            found=count,
+        ),
     )
 
 

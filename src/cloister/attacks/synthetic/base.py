@@ -15,8 +15,8 @@ original, where there are at least ten different ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from cloister.attacks.confidence import binomial_interval
+from cloister.attacks.details import AttackDetails, Row, fact
 from cloister.attacks.result import AttackResult, percent
 from cloister.core import validation
 from cloister.core.random import RandomSource, permutation
@@ -32,9 +33,17 @@ from cloister.data.mixed_rows import MixedRows, number_rows, read_mixed_rows
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, ParameterTypeError, UnknownColumnError
-from cloister.report import Facts, Section
 
-__all__ = ["AttackedTables", "SyntheticAttackResult", "choose_rows", "most_exposed", "read_attacked", "score_attack"]
+__all__ = [
+    "AttackedTables",
+    "SyntheticDetails",
+    "choose_rows",
+    "find_interval",
+    "is_surely_better",
+    "most_exposed",
+    "read_attacked",
+    "score_attack",
+]
 
 
 Places = NDArray[np.int64]
@@ -198,7 +207,7 @@ def _ranges(bounds: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
 
 _NAMES = 8
 _WORST = 100
-_LEAST_RULED_OUT = 0.25
+LEAST_RULED_OUT = 0.25
 _UNCONTROLLED = " There were no control rows, so this may be knowledge about everybody rather than about these people."
 _UNTOLD = "There are too few rows to tell whether this attack works"
 ADVICE = (
@@ -208,8 +217,8 @@ ADVICE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SyntheticAttackResult(AttackResult):
-    """The outcome of an attack on a synthetic table; the control is the same attack on rows that had no part in it.
+class SyntheticDetails(AttackDetails):
+    """What an attack on a synthetic table knows; the control is the same attack on rows that had no part in it.
 
     Attributes:
         kind: which kind of the attack.
@@ -217,141 +226,128 @@ class SyntheticAttackResult(AttackResult):
             of the original: ``(success - control) / (1 - control)``; None without a control.
         residual_interval: a confidence interval of it.
         control_trials: how many trials the control had.
+        is_telling: whether the outcome says something: the attack succeeded, or a residual risk of 25 % is ruled out.
+            Without a control it is the risk beyond guessing. It is not ruled out where there are too few rows, or
+            where the attack is right about nearly everybody. A control that may be off by 25 points tells nothing
+            either.
         left_out: columns of the original that were not compared because the synthetic or the control table lacks them.
     """
 
     schema: ClassVar[str] = "cloister.synthetic_attack/1"
 
-    kind: str
+    kind: str = field(metadata=fact("kind"))
     residual_risk: float | None = None
     residual_interval: tuple[float, float] | None = None
     control_trials: int = 0
+    is_telling: bool
     left_out: tuple[str, ...] = ()
 
-    @property
-    def succeeded(self) -> bool:
+    def judge(self, result: AttackResult, /) -> bool:
         """Return whether the attack is, at the stated confidence, better on these people than on others.
 
         Without a control, whether it is better than guessing. An attack that is worse than guessing but better on
         people in the data than on others does tell them apart.
         """
-        compared = self.baseline if self.control_interval is None else self.control_interval[1]
-        return self.interval[0] > compared
+        return is_surely_better(result.interval, result.baseline, result.control_interval)
 
-    @property
-    def is_telling(self) -> bool:
-        """Return whether the outcome says something: the attack succeeded, or a residual risk of 25 % is ruled out.
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return how often the attack is right about the people in the data, about others, and by guessing."""
+        return self._compare_rates(result) + self._name_left_out()
 
-        Without a control it is the risk beyond guessing. It is not ruled out where there are too few rows, or where
-        the attack is right about nearly everybody. A control that may be off by 25 points tells nothing either.
-        """
-        return self.succeeded or self._largest_risk() < _LEAST_RULED_OUT
-
-    def _largest_risk(self) -> float:
-        if self.residual_interval is None or self.control is None or self.control_interval is None:
-            return _residual(self.interval[1], self.baseline)
-        return max(self.residual_interval[1], self.control_interval[1] - self.control)
-
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
-        return self._told("right") + self._unseen()
-
-    def _unseen(self) -> str:
+    def _name_left_out(self) -> str:
         return f" Not compared, because not in every table: {_join_names(self.left_out)}." if self.left_out else ""
 
-    def _told(self, what: str) -> str:
-        rates = f"{what} in {percent(self.success)} of cases, guessing in {percent(self.baseline)}"
-        if self.control is None:
+    def _compare_rates(self, result: AttackResult) -> str:
+        rates = f"right in {percent(result.success)} of cases, guessing in {percent(result.baseline)}"
+        if result.control is None:
             found = "The attack found no more than guessing" if self.is_telling else _UNTOLD
-            return f"{'The attack finds more than guessing' if self.succeeded else found}: {rates}.{_UNCONTROLLED}"
-        rates += f", the same attack on people who had no part in the table in {percent(self.control)}."
-        if self.succeeded:
-            return f"The synthetic table gives its people away: {rates}{self._remark()}"
+            return f"{'The attack finds more than guessing' if result.succeeded else found}: {rates}.{_UNCONTROLLED}"
+        rates += f", the same attack on people who had no part in the table in {percent(result.control)}."
+        risk = self._describe_risk()
+        rates += f" Residual risk {risk}." if risk else ""
+        if result.succeeded:
+            return f"The synthetic table gives its people away: {rates}"
         found = "This attack found nothing about the people in the table" if self.is_telling else _UNTOLD
-        return f"{found}: {rates}{self._remark()} Others may find more."
+        return f"{found}: {rates} Others may find more."
 
-    def _remark(self) -> str:
-        told = self._residual()
-        return f" Residual risk {told}." if told else ""
-
-    def _residual(self) -> str:
+    def _describe_risk(self) -> str:
         """Return the residual risk in words: below 0 it is none."""
         if self.residual_risk is None or self.residual_interval is None:
             return ""
         low, high = map(percent, self.residual_interval)
         return f"{percent(max(0.0, self.residual_risk))}, between {low} and {high}"
 
-    def facts(self) -> list[tuple[str, str]]:
-        """Return what is told beside what every attack tells."""
-        told = self._residual()
-        facts = [("kind", self.kind), *([("residual risk", told)] if told else [])]
-        return [*facts, ("columns left out", _join_names(self.left_out))] if self.left_out else facts
-
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), *self.facts())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
-        between = self.residual_interval
-        return {
-            **AttackResult.to_dict(self),
-            "kind": self.kind,
-            "residual_risk": self.residual_risk,
-            "residual_interval": None if between is None else list(between),
-            "control_trials": self.control_trials,
-            "is_telling": self.is_telling,
-            "left_out": list(self.left_out),
-        }
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        from cloister.attacks.result import section_of
-
-        return (section_of(self, level=level, further=(Facts(self.facts()),)),)
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return the residual risk, and what was not compared."""
+        if risk := self._describe_risk():
+            yield "residual risk", risk
+        if self.left_out:
+            yield "columns left out", _join_names(self.left_out)
 
 
 def score_attack(
     hits: float,
     trials: int,
     *,
+    baseline: float,
+    kind: str,
+    left_out: tuple[str, ...] = (),
     control: tuple[float, int] | None,
     confidence: object,
     alike: tuple[float, float] = (1.0, 1.0),
 ) -> dict[str, Any]:
-    """Return the fields that every attack on a synthetic table reports, with exact (Clopper-Pearson) intervals.
+    """Return what every attack on a synthetic table reports: the fields of its result, and its details among them.
+
+    Intervals are exact (Clopper-Pearson).
 
     Args:
         hits: how many trials succeeded, ties counting half.
         trials: how many there were.
-        control: the same for the control.
+        baseline: the success of guessing.
+        kind: which kind of the attack.
+        left_out: the columns that were not compared.
+        control: hits and trials of the control.
         confidence: of the intervals.
         alike: how many trials stand or fall together on average, in the attack and in the control: so many count as
             one in the intervals.
     """
     level = float(validation.check_confidence(confidence))
+    interval = find_interval(hits, trials, level, alike[0])
     fields: dict[str, Any] = {
         "success": hits / trials,
-        "interval": _interval(hits, trials, level, alike[0]),
+        "baseline": baseline,
+        "interval": interval,
         "confidence": level,
         "trials": trials,
     }
     if control is None:
-        return fields
+        is_telling = is_surely_better(interval, baseline) or _residual(interval[1], baseline) < LEAST_RULED_OUT
+        return fields | {"details": SyntheticDetails(kind=kind, left_out=left_out, is_telling=is_telling)}
     found, others = control
     # Both ends hold at once if each interval is wrong half as often.
     (low, high), (least, most) = (
-        _interval(count, size, (1 + level) / 2, many)
+        find_interval(count, size, (1 + level) / 2, many)
         for count, size, many in ((hits, trials, alike[0]), (found, others, alike[1]))
     )
-    return fields | {
-        "control": found / others,
-        "control_interval": _interval(found, others, level, alike[1]),
-        "control_trials": others,
-        "residual_risk": _residual(hits / trials, found / others),
-        "residual_interval": (max(0.0, _residual(low, most)), max(0.0, _residual(high, least))),
-    }
+    compared = find_interval(found, others, level, alike[1])
+    residual = (max(0.0, _residual(low, most)), max(0.0, _residual(high, least)))
+    largest_risk = max(residual[1], compared[1] - found / others)
+    details = SyntheticDetails(
+        kind=kind,
+        residual_risk=_residual(hits / trials, found / others),
+        residual_interval=residual,
+        control_trials=others,
+        is_telling=is_surely_better(interval, baseline, compared) or largest_risk < LEAST_RULED_OUT,
+        left_out=left_out,
+    )
+    return fields | {"control": found / others, "control_interval": compared, "details": details}
+
+
+def is_surely_better(
+    interval: tuple[float, float], baseline: float, control: tuple[float, float] | None = None
+) -> bool:
+    """Return whether an attack is, at the confidence of its interval, better than on control rows, or than guessing."""
+    return interval[0] > (baseline if control is None else control[1])
 
 
 def most_exposed(places: NDArray[np.int64], scores: NDArray[np.float64]) -> tuple[tuple[int, float], ...]:
@@ -366,7 +362,7 @@ def _join_names(names: Sequence[str]) -> str:
     return shown if len(names) <= _NAMES else f"{shown} and {len(names) - _NAMES} more"
 
 
-def _interval(hits: float, trials: int, confidence: float, alike: float) -> tuple[float, float]:
+def find_interval(hits: float, trials: int, confidence: float, alike: float) -> tuple[float, float]:
     """Return a Clopper-Pearson interval, of fewer trials where some stand or fall together."""
     effective = max(1, int(trials / max(alike, 1.0)))
     scaled = hits * effective / trials

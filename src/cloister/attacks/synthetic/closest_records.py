@@ -13,7 +13,7 @@ Keeping a distance is no protection either: a table that leaks can keep one, so 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,28 +21,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.confidence import binomial_interval
-from cloister.attacks.result import percent
+from cloister.attacks.details import Row
+from cloister.attacks.release_attacks import offer_attack
+from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.synthetic.base import (
     ADVICE,
+    LEAST_RULED_OUT,
     AttackedTables,
-    SyntheticAttackResult,
+    SyntheticDetails,
     choose_rows,
+    find_interval,
     most_exposed,
     read_attacked,
-    score_attack,
 )
+from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_confidence, check_count
 from cloister.data.mixed_rows import MixedRows, nearest_rows, number_rows
-from cloister.report import Block, Facts, Notice, NoticeKind, Section, Text, escape_text
 
 if TYPE_CHECKING:
     from cloister.plotting import Figure
 
-__all__ = ["ClosestRecords", "DistanceResult", "distance_to_closest_record"]
+__all__ = ["ClosestRecords", "DistanceDetails", "distance_to_closest_record"]
 
 Floats = NDArray[np.float64]
 
+_HALF = 0.5
 _UNCOMPARED = "no control, so nothing is compared"
 
 
@@ -67,6 +71,12 @@ class ClosestRecords:
     ratio_smallest: float
     ratio_median: float
 
+    def describe(self) -> str:
+        """Return the distances and their ratios in words."""
+        distance = f"closest row: median {self.median:.4g}, 5th percentile {self.smallest:.4g}"
+        ratio = f"median {self.ratio_median:.4g}, 5th percentile {self.ratio_smallest:.4g}"
+        return f"{distance}; ratio to the second: {ratio}"
+
     def to_dict(self) -> dict[str, float]:
         """Return JSON-ready values."""
         return {
@@ -80,7 +90,7 @@ class ClosestRecords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DistanceResult(SyntheticAttackResult):
+class DistanceDetails(SyntheticDetails):
     """How near synthetic rows come to original and to control rows.
 
     The success is the share of synthetic rows that are nearer to an original row than to any control row, ties
@@ -102,29 +112,23 @@ class DistanceResult(SyntheticAttackResult):
     copies: float
     copies_interval: tuple[float, float] | None = None
 
-    @property
-    def succeeded(self) -> bool:
+    def judge(self, result: AttackResult, /) -> bool:
         """Return whether, at the stated confidence, synthetic rows are nearer to the original or repeat more of it.
 
         Nearer, if more than half of them are; each of the two is wrong half as often as the confidence allows.
         """
-        return self._is_nearer() or self._is_repeating()
+        return self._is_nearer(result) or self._is_repeating(result)
 
-    def _is_nearer(self) -> bool:
-        return self.to_control is not None and self.interval[0] > self.baseline
+    def _is_nearer(self, result: AttackResult) -> bool:
+        return self.to_control is not None and result.interval[0] > result.baseline
 
-    def _is_repeating(self) -> bool:
-        return self.copies_interval is not None and self.copies_interval[0] > self.baseline
+    def _is_repeating(self, result: AttackResult) -> bool:
+        return self.copies_interval is not None and self.copies_interval[0] > result.baseline
 
-    def _largest_risk(self) -> float:
-        return self.interval[1] - self.baseline
+    def conclude(self, result: AttackResult, /) -> str:
+        return self._compare_distances(result) + self._name_left_out()
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
-        return self._outcome() + self._unseen()
-
-    def _outcome(self) -> str:
+    def _compare_distances(self, result: AttackResult) -> str:
         same = f"{percent(self.copies)} of the synthetic rows equal an original row"
         if self.to_control is None:
             return f"{same}. There was {_UNCOMPARED}: it may be as many of any other table."
@@ -133,45 +137,33 @@ class DistanceResult(SyntheticAttackResult):
                 f"; of as many original as control rows, {percent(self.to_original.identical)} equal an original row"
             )
         same += f", {percent(self.to_control.identical)} a control row"
-        rates = f"{percent(self.success)} of the synthetic rows are nearer to the original than to the control"
-        if self._is_repeating() and not self._is_nearer():
+        rates = f"{percent(result.success)} of the synthetic rows are nearer to the original than to the control"
+        if self._is_repeating(result) and not self._is_nearer(result):
             return f"The synthetic table repeats rows of its people more often than of others: {same}. {rates}."
-        if self.succeeded:
+        if result.succeeded:
             return f"The synthetic table is nearer to its people than to others: {rates}, where half would be. {same}."
         if not self.is_telling:
             return f"There are too few rows to tell whether the table is nearer to its people: {rates}. {same}."
         return f"The synthetic table is no nearer to its people than to others: {rates}. {same}. Others may find more."
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        if self.to_control is not None:
-            return SyntheticAttackResult.summary(self)
-        said = (("verdict", self.verdict), ("attacker", self.assumption), ("success", _UNCOMPARED))
-        return (*said, *(("what helps", advice) for advice in self.mitigation), *self.facts())
+    def explain_gap(self) -> str:
+        return _UNCOMPARED if self.to_control is None else ""
 
-    def __str__(self) -> str:
-        return f"{self.attack}: {_UNCOMPARED}" if self.to_control is None else SyntheticAttackResult.__str__(self)
+    def headline(self, result: AttackResult, /) -> str | None:
+        return f"{result.attack}: {_UNCOMPARED}" if self.to_control is None else None
 
-    def facts(self) -> list[tuple[str, str]]:
-        """Return what is told beside what every attack tells."""
-        rows = [*SyntheticAttackResult.facts(self), ("synthetic rows equal to original rows", percent(self.copies))]
+    def tell(self, result: AttackResult, /) -> Iterator[Row]:
+        """Return what every attack on a synthetic table tells, and the distances."""
+        yield from SyntheticDetails.tell(self, result)
+        yield "synthetic rows equal to original rows", percent(self.copies)
         for name, part in (("original", self.to_original), ("control", self.to_control)):
             if part is not None:
-                told = f"closest row: median {part.median:.4g}, 5th percentile {part.smallest:.4g}"
-                told += (
-                    f"; ratio to the second: median {part.ratio_median:.4g}, 5th percentile {part.ratio_smallest:.4g}"
-                )
-                rows.append((f"distance to {name}", told))
-        return rows
+                yield f"distance to {name}", part.describe()
 
-    def comparisons(self) -> dict[str, float]:
-        """Return the success and what a chart shows beside it; nothing without a control."""
-        return {} if self.to_control is None else SyntheticAttackResult.comparisons(self)
-
-    def plot(self) -> Figure:
-        """Return a chart of the success beside guessing; without a control, of the distances."""
+    def draw(self, _: AttackResult, /) -> Figure | None:
+        """Return the usual chart of the success beside guessing; without a control, one of the distances."""
         if self.to_control is not None:
-            return SyntheticAttackResult.plot(self)
+            return None
         from cloister.plotting import bars_with_errors
 
         part = self.to_original
@@ -184,28 +176,14 @@ class DistanceResult(SyntheticAttackResult):
             subtitle=_UNCOMPARED,
         )
 
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        if self.to_control is not None:
-            return SyntheticAttackResult.sections(self, level=level)
-        blocks: list[Block] = [
-            Notice(NoticeKind.INFO, escape_text(self.verdict), title="Outcome"),
-            Text(f"**The attacker** {escape_text(self.assumption)}."),
-            Facts([("success", _UNCOMPARED), *self.facts()]),
-        ]
-        return (Section(f"Attack: {self.attack}", blocks, level=level),)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never the distances of single rows."""
-        return {
-            **SyntheticAttackResult.to_dict(self),
-            "to_original": self.to_original.to_dict(),
-            "to_control": None if self.to_control is None else self.to_control.to_dict(),
-            "copies": self.copies,
-            "copies_interval": None if self.copies_interval is None else list(self.copies_interval),
-        }
-
-
+@offer_attack(
+    "closest-rows",
+    kind=SYNTHETIC,
+    takes=("original", "synthetic", "control"),
+    summary="Measure how near the rows of the synthetic RELEASE come to real ones.",
+    example="fake.csv --original train.csv --control held-back.csv",
+)
 def distance_to_closest_record(
     original: Any,
     synthetic: Any,
@@ -216,7 +194,7 @@ def distance_to_closest_record(
     bounds: Mapping[str, Any] | None = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> DistanceResult:
+) -> AttackResult[DistanceDetails]:
     """Return how near synthetic rows come to the rows that they were made from, beside control rows.
 
     If the original and the control are of different sizes, the larger one is cut at random to the size of the smaller
@@ -239,6 +217,7 @@ def distance_to_closest_record(
         DataError: if a table is empty.
     """
     source, most = random_source(random_state), check_count(most_rows, name="most_rows", at_least=2)
+    level = float(check_confidence(confidence))
     whole = read_attacked(original, synthetic, control=control, columns=columns, bounds=bounds)
     tables = whole.balance(source)
     synthetic_rows = tables.synthetic.take(choose_rows(len(tables.synthetic), most, source))
@@ -248,33 +227,35 @@ def distance_to_closest_record(
     found, trials = _summarize(distances), len(synthetic_rows)
     exposed = np.zeros(len(real))
     np.maximum.at(exposed, nearest[:, 0], 1 - distances[:, 0])
+    own: dict[str, Any] = {"left_out": tables.left_out, "to_original": found, "copies": _copies(whole)}
     shared: dict[str, Any] = {
         "attack": "distance to the closest record",
-        "kind": "distances only" if control is None else "synthetic rows nearer to the original than to the control",
         "assumption": "holds the synthetic table and takes whoever is near to one of its rows for somebody in the data",
-        "baseline": 0.5,
+        "baseline": _HALF,
         "queries": 0,
-        "left_out": tables.left_out,
+        "confidence": level,
         "mitigation": ADVICE,
         "worst": most_exposed(places, exposed),
-        "to_original": found,
-        "copies": _copies(whole),
     }
     if tables.control is None:
-        level = float(check_confidence(confidence))
-        return DistanceResult(**shared, success=0.5, interval=(0.0, 1.0), confidence=level, trials=0)
+        details = DistanceDetails(kind="distances only", is_telling=False, **own)
+        return AttackResult(**shared, success=_HALF, interval=(0.0, 1.0), trials=0, details=details)
     others = tables.control.take(choose_rows(len(tables.control), most, source))
     apart, place = nearest_rows(synthetic_rows, others, neighbors=min(2, len(others)))
     nearer, tied = distances[:, 0] < apart[:, 0], distances[:, 0] == apart[:, 0]
     closest = np.where(nearer, nearest[:, 0], len(real) + place[:, 0])[~tied]
     hits = float(nearer.sum() + tied.sum() / 2)
     alike = max(_alike(closest, trials), trials / (len(real) + len(others)))
-    return DistanceResult(
-        **shared,
+    interval = find_interval(hits, trials, level, alike)
+    repeated = _repetition_interval(tables.synthetic, tables.original, tables.control, confidence)
+    details = DistanceDetails(
+        kind="synthetic rows nearer to the original than to the control",
+        is_telling=max(interval[0], repeated[0]) > _HALF or interval[1] - _HALF < LEAST_RULED_OUT,
         to_control=_summarize(apart),
-        copies_interval=_repetition_interval(tables.synthetic, tables.original, tables.control, confidence),
-        **score_attack(hits, trials, control=None, confidence=confidence, alike=(alike, 1.0)),
+        copies_interval=repeated,
+        **own,
     )
+    return AttackResult(**shared, success=hits / trials, interval=interval, trials=trials, details=details)
 
 
 def _summarize(distances: Floats) -> ClosestRecords:

@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.attacks.release_attacks import offer_attack
+from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.base import (
     ADVICE,
     AttackedTables,
-    SyntheticAttackResult,
+    SyntheticDetails,
     choose_rows,
     most_exposed,
     read_attacked,
     score_attack,
 )
+from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_count, check_non_negative
 from cloister.data.mixed_rows import MixedRows, nearest_rows
@@ -30,6 +33,13 @@ from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnErr
 __all__ = ["synthetic_inference"]
 
 
+@offer_attack(
+    "inference",
+    kind=SYNTHETIC,
+    takes=("original", "synthetic", "control", "secret"),
+    summary="Guess a secret column of people by the nearest rows of the synthetic RELEASE.",
+    example="fake.csv --original train.csv --control held-back.csv --secret illness",
+)
 def synthetic_inference(
     original: Any,
     synthetic: Any,
@@ -42,7 +52,7 @@ def synthetic_inference(
     bounds: Mapping[str, Any] | None = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> SyntheticAttackResult:
+) -> AttackResult[SyntheticDetails]:
     """Return how often the nearest synthetic row has a person's secret.
 
     Args:
@@ -86,18 +96,18 @@ def synthetic_inference(
     if tables.control is not None:
         others = tables.control.take(choose_rows(len(tables.control), most, source))
         compared = (float(_guess_secrets(tables, others, secret, aids, share)[0].sum()), len(others))
-    return SyntheticAttackResult(
+    return AttackResult(
         attack="inference",
-        kind=f'"{secret}" from {len(aids)} known columns',
         assumption=f'holds the synthetic table, knows {len(aids)} columns of a person and guesses "{secret}"',
-        baseline=_usual(tables, people, secret, share),
         queries=0,
-        left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(places, np.where(right, near, 0.0)),
         **score_attack(
             float(right.sum()),
             len(places),
+            baseline=_usual(tables, people, secret, share),
+            kind=f'"{secret}" from {len(aids)} known columns',
+            left_out=tables.left_out,
             control=compared,
             confidence=confidence,
             alike=tables.per_synthetic_row(len(places), compared),

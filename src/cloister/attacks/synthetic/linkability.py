@@ -14,15 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.attacks.release_attacks import offer_attack
+from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.base import (
     ADVICE,
     AttackedTables,
-    SyntheticAttackResult,
+    SyntheticDetails,
     choose_rows,
     most_exposed,
     read_attacked,
     score_attack,
 )
+from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_count
 from cloister.data.mixed_rows import MixedRows, nearest_rows
@@ -31,6 +34,13 @@ from cloister.errors import ParameterError
 __all__ = ["synthetic_linkability"]
 
 
+@offer_attack(
+    "linkability",
+    kind=SYNTHETIC,
+    takes=("original", "synthetic", "control"),
+    summary="Join two halves of what is known about people by the synthetic RELEASE.",
+    example="fake.csv --original train.csv --control held-back.csv",
+)
 def synthetic_linkability(
     original: Any,
     synthetic: Any,
@@ -42,7 +52,7 @@ def synthetic_linkability(
     bounds: Mapping[str, Any] | None = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> SyntheticAttackResult:
+) -> AttackResult[SyntheticDetails]:
     """Return how often the synthetic table links two pieces of what is known about one person.
 
     Args:
@@ -76,18 +86,18 @@ def synthetic_linkability(
     if tables.control is not None:
         others = tables.control.take(choose_rows(len(tables.control), most, source))
         compared = (float(_link_pieces(tables, others, left, right, near)[0].sum()), len(others))
-    return SyntheticAttackResult(
+    return AttackResult(
         attack="linkability",
-        kind=f"{len(left)} and {len(right)} known columns, {near} nearest",
         assumption="holds the synthetic table and two pieces of knowledge, and asks whether they are of one person",
-        baseline=_by_chance(len(tables.synthetic), near),
         queries=0,
-        left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(places, np.where(linked, nearness, 0.0)),
         **score_attack(
             float(linked.sum()),
             len(places),
+            baseline=_by_chance(len(tables.synthetic), near),
+            kind=f"{len(left)} and {len(right)} known columns, {near} nearest",
+            left_out=tables.left_out,
             control=compared,
             confidence=confidence,
             alike=tables.per_synthetic_row(len(places), compared),

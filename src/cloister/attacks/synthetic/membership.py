@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from cloister.attacks.confidence import binomial_interval
+from cloister.attacks.details import HELD, AttackDetails, fact
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.synthetic.base import ADVICE
 from cloister.core import validation
-from cloister.report import Facts, Section
 from cloister.synth.base import Progress, Synthesizer
 from cloister.synth.evaluation.membership import Membership, membership
 
-__all__ = ["SyntheticMembershipResult", "synthetic_membership"]
+__all__ = ["SyntheticMembershipDetails", "synthetic_membership"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SyntheticMembershipResult(AttackResult):
+class SyntheticMembershipDetails(AttackDetails):
     """How well membership is told; success is the share of rows that were in and are found, at few false alarms.
 
     Attributes:
@@ -34,43 +34,28 @@ class SyntheticMembershipResult(AttackResult):
 
     schema: ClassVar[str] = "cloister.synthetic_membership_attack/1"
 
-    area: float
+    area: float = field(metadata=fact("area under the curve", lambda area: f"{area:.4g} (0.5 is guessing)"))
     ceiling: float | None
     refuted: bool
-    evidence: Membership = field(repr=False)
+    evidence: Membership = field(repr=False, metadata=HELD)
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return how many rows are found, beside what the promise allows."""
         rates = (
-            f"{percent(self.success)} of the rows that were in are found, with {percent(self.baseline)} false alarms"
+            f"{percent(result.success)} of the rows that were in are found, with {percent(result.baseline)} false "
+            "alarms"
         )
         if self.refuted and self.ceiling is not None:
             return f"Not private as promised: {rates}, where the promise allows {percent(self.ceiling)}."
-        if not self.succeeded:
+        if not result.succeeded:
             return f"This attack found no more than guessing: {rates}. Others may find more."
         allowed = "" if self.ceiling is None else f" The promise allows {percent(self.ceiling)}."
         return f"The attack works: {rates}.{allowed}"
 
-    def comparisons(self) -> dict[str, float]:
-        """Return the success, what guessing achieves, and the most that the promise allows."""
+    def compare(self, result: AttackResult, /) -> dict[str, float]:
+        """Return the success beside guessing and the most that the promise allows."""
         most = {} if self.ceiling is None else {"most that the promise allows": self.ceiling}
-        return {**AttackResult.comparisons(self), **most}
-
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), ("area under the curve", f"{self.area:.4g} (0.5 is guessing)"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker."""
-        return {**AttackResult.to_dict(self), "area": self.area, "ceiling": self.ceiling, "refuted": self.refuted}
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        from cloister.attacks.result import section_of
-
-        facts = Facts([("area under the curve", f"{self.area:.4g} (0.5 is guessing)")])
-        return (section_of(self, level=level, further=(facts,)),)
+        return {"this attack": result.success, "guessing": result.baseline, **most}
 
 
 def synthetic_membership(
@@ -82,7 +67,7 @@ def synthetic_membership(
     confidence: object = 0.95,
     progress: Progress | None = None,
     random_state: int = 0,
-) -> SyntheticMembershipResult:
+) -> AttackResult[SyntheticMembershipDetails]:
     """Return how well an attacker tells from a synthetic table whether a row was in the data.
 
     The synthesizer is fitted many times, and no ledger is charged: the outcome is for the custodian of the rows.
@@ -102,7 +87,7 @@ def synthetic_membership(
     level = float(validation.check_confidence(confidence))
     found = membership(synthesizer, table, records=records, fits=fits, progress=progress, random_state=random_state)
     inside = found.trials[0]
-    return SyntheticMembershipResult(
+    return AttackResult(
         attack="synthetic membership",
         assumption="knows a row, the synthesizer and tables that it made of similar data, and sees one synthetic table",
         success=found.true_positive_rate,
@@ -112,8 +97,10 @@ def synthetic_membership(
         trials=sum(found.trials),
         queries=found.fits,
         mitigation=ADVICE[:1],
-        area=found.area,
-        ceiling=found.ceiling,
-        refuted=found.refutes,
-        evidence=found,
+        details=SyntheticMembershipDetails(
+            area=found.area,
+            ceiling=found.ceiling,
+            refuted=found.refutes,
+            evidence=found,
+        ),
     )

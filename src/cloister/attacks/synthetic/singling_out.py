@@ -25,14 +25,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.attacks.release_attacks import offer_attack
+from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.base import (
     ADVICE,
     AttackedTables,
-    SyntheticAttackResult,
+    SyntheticDetails,
     most_exposed,
     read_attacked,
     score_attack,
 )
+from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.core.validation import check_choice, check_count
 from cloister.data.mixed_rows import Integers, MixedRows, number_rows
@@ -264,6 +267,13 @@ _KINDS = ("row", "univariate", "multivariate")
 _ATTEMPTS = 500
 
 
+@offer_attack(
+    "singling-out",
+    kind=SYNTHETIC,
+    takes=("original", "synthetic", "control"),
+    summary="Single out people of the original by rows of the synthetic RELEASE.",
+    example="fake.csv --original train.csv --control held-back.csv",
+)
 def synthetic_singling_out(
     original: Any,
     synthetic: Any,
@@ -275,7 +285,7 @@ def synthetic_singling_out(
     attacks: int = 2_000,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> SyntheticAttackResult:
+) -> AttackResult[SyntheticDetails]:
     """Return how often a predicate made of a synthetic row is true of exactly one row of the original.
 
     Whether a predicate is true of exactly one row depends on how many rows there are. So if the original and the
@@ -313,18 +323,18 @@ def synthetic_singling_out(
     naive = made.guesses(source).matches(tables.original)
     compared = None if others is None else (float(others.single.sum()), len(made))
     exposed = np.bincount(found.places[found.single], minlength=len(tables.original)).astype(np.float64)
-    return SyntheticAttackResult(
+    return AttackResult(
         attack="singling out",
-        kind=kind,
         assumption="holds the synthetic table and describes one of its rows, hoping that one real person fits",
-        baseline=float(naive.single.mean()),
         queries=len(made),
-        left_out=tables.left_out,
         mitigation=ADVICE,
         worst=most_exposed(tables.places, exposed),
         **score_attack(
             float(found.single.sum()),
             len(made),
+            baseline=float(naive.single.mean()),
+            kind=kind,
+            left_out=tables.left_out,
             control=compared,
             confidence=confidence,
             alike=(

@@ -14,17 +14,18 @@ import itertools
 import string
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from cloister.attacks.details import AttackDetails, fact, number
 from cloister.attacks.result import AttackResult
-from cloister.attacks.tables._table_result import TableAttackResult, share_with_interval
+from cloister.attacks.tables._scores import share_with_interval
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_positive
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, ParameterError, ParameterTypeError
 
-__all__ = ["DictionaryResult", "dictionary", "digit_pattern"]
+__all__ = ["DictionaryDetails", "dictionary", "digit_pattern"]
 
 _CHUNK = 1 << 15
 _SHORTEST = 4
@@ -32,8 +33,8 @@ _CONTROLS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DictionaryResult(TableAttackResult):
-    """The outcome of a dictionary attack. Its control are made-up tokens: what is found among them is chance.
+class DictionaryDetails(AttackDetails):
+    """What a dictionary attack knows. Its control are made-up tokens: what is found among them is chance.
 
     Attributes:
         method: the hash that was tried.
@@ -43,32 +44,18 @@ class DictionaryResult(TableAttackResult):
         seconds_to_all: how long the whole list takes, where its size is known.
     """
 
-    method: str
+    method: str = field(metadata=fact("hash"))
     tried: int
-    seconds: float
+    seconds: float = field(metadata=fact("seconds", number(".3g")))
     finished: bool
     seconds_to_all: float | None
 
-    def _remark(self) -> str:
+    def remark(self, _: AttackResult, /) -> str:
+        """Return how long it took."""
         took = f" {self.tried:,} identifiers were tried in {self.seconds:.2g} seconds."
         if self.finished or self.seconds_to_all is None:
             return took
         return f"{took} The whole list would take {self.seconds_to_all:,.0f} seconds."
-
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (*AttackResult.summary(self), ("hash", self.method), ("seconds", f"{self.seconds:.3g}"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never an identifier."""
-        return {
-            **AttackResult.to_dict(self),
-            "method": self.method,
-            "tried": self.tried,
-            "seconds": self.seconds,
-            "finished": self.finished,
-            "seconds_to_all": self.seconds_to_all,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +98,7 @@ def dictionary(
     limit: object = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> DictionaryResult:
+) -> AttackResult[DictionaryDetails]:
     """Return the share of hashed identifiers that are found by hashing all that there can be.
 
     Args:
@@ -151,7 +138,7 @@ def dictionary(
     count = sum(token is not None for token in listed)
     right = _right(listed, found, truth)
     size = len(candidates) if isinstance(candidates, Sized) else None
-    return DictionaryResult(
+    return AttackResult(
         attack="dictionary",
         assumption=f"can list the identifiers and hashes them by {method}{', with the known salt' if salt else ''}",
         baseline=1 / max(size or tried, 1),
@@ -162,12 +149,14 @@ def dictionary(
             "keep the key where the data is not, and use another one for each release",
         ),
         worst=tuple((place, 1.0) for place in right[:10]),
-        method=method,
-        tried=tried,
-        seconds=seconds,
-        finished=finished,
-        seconds_to_all=None if size is None else seconds * size / tried,
         **share_with_interval(float(len(right)), count, confidence=confidence),
+        details=DictionaryDetails(
+            method=method,
+            tried=tried,
+            seconds=seconds,
+            finished=finished,
+            seconds_to_all=None if size is None else seconds * size / tried,
+        ),
     )
 
 

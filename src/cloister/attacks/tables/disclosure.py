@@ -6,7 +6,8 @@ Held against itself it would seem to tell nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,17 @@ from numpy.typing import NDArray
 
 from cloister.anonymize.cells import CodedCells, Sensitive, read_cells
 from cloister.anonymize.models import Histogram
+from cloister.attacks.details import HELD, AttackDetails, Row, fact
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables._published_table import PublishedTable, as_table
-from cloister.attacks.tables._table_result import TableAttackResult, most_exposed
+from cloister.attacks.tables._scores import most_exposed
 from cloister.data.columns import Column
 from cloister.data.schema import Schema
 from cloister.data.table import Table
 from cloister.data.values import is_missing, text_of
 from cloister.errors import HierarchyError, ParameterError, UnknownColumnError
 
-__all__ = ["DisclosureResult", "Prior", "prior_of", "rank_exposed_rows", "shows_one_value"]
+__all__ = ["DisclosureDetails", "Prior", "prior_of", "rank_exposed_rows", "shows_one_value"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,8 +105,8 @@ def _name(value: Any) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DisclosureResult(TableAttackResult):
-    """The outcome of an attack on a sensitive column. Nobody is matched to a row: a person's class is enough.
+class DisclosureDetails(AttackDetails):
+    """What an attack on a sensitive column knows. Nobody is matched to a row: a person's class is enough.
 
     Attributes:
         column: the sensitive column.
@@ -118,37 +120,34 @@ class DisclosureResult(TableAttackResult):
         shows_one_value: whether all released rows have the same value, so that their classes hardly matter.
     """
 
-    column: str
+    column: str = field(metadata=fact("sensitive column"))
     largest_posterior: float
     prior: float
     classes: int
     disclosed_classes: int
-    achieved: str
-    facts: tuple[tuple[str, float], ...] = ()
+    achieved: str = field(metadata=HELD)
+    facts: tuple[tuple[str, float], ...] = field(default=(), metadata=fact(write=dict))
     certainty: float = 1.0
     shows_one_value: bool = False
 
-    @property
-    def succeeded(self) -> bool:
+    def judge(self, result: AttackResult, /) -> bool:
         """Return whether more is disclosed, at the stated confidence, than by the whole table.
 
         The control is no excuse: what small classes give away by chance is given away.
         """
-        return self.interval[0] > self.baseline
+        return result.interval[0] > result.baseline
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return what the classes give away beyond the whole table."""
         told = "release" if self.shows_one_value and self.prior < 1 else "classes"
-        without = f"{percent(self.baseline)} without the {told}"
-        shares = f"{self.achieved} {percent(self.success)} of the people, {without}"
-        if self.succeeded:
-            return f"The attack works: it {shares}.{self._remark()}"
-        return (
-            f"This attack found no more than the whole table tells: it {shares}.{self._remark()} Others may find more."
-        )
+        without = f"{percent(result.baseline)} without the {told}"
+        shares = f"{self.achieved} {percent(result.success)} of the people, {without}.{self.remark(result)}"
+        if result.succeeded:
+            return f"The attack works: it {shares}"
+        return f"This attack found no more than the whole table tells: it {shares} Others may find more."
 
-    def _remark(self) -> str:
+    def remark(self, result: AttackResult, /) -> str:
+        """Return how sure the surest class is, and what chance would give away."""
         said = (
             f" All released rows have the same {self.column}: whoever sees them knows it."
             if self.shows_one_value
@@ -156,33 +155,15 @@ class DisclosureResult(TableAttackResult):
         )
         if self.certainty < 1:
             said += f" Surest class: {percent(self.largest_posterior)}."
-        if self.control is None:
+        if result.control is None:
             return said
-        return f"{said} Values dealt out at random to the same classes would give {percent(self.control)} away."
+        return f"{said} Values dealt out at random to the same classes would give {percent(result.control)} away."
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (
-            *AttackResult.summary(self),
-            ("sensitive column", self.column),
-            ("largest belief", f"{percent(self.largest_posterior)}, before {percent(self.prior)}"),
-            ("classes that give it away", f"{self.disclosed_classes:,} of {self.classes:,}"),
-            *((name, f"{number:.4g}") for name, number in self.facts),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never anybody's value."""
-        return {
-            **AttackResult.to_dict(self),
-            "column": self.column,
-            "largest_posterior": self.largest_posterior,
-            "prior": self.prior,
-            "classes": self.classes,
-            "disclosed_classes": self.disclosed_classes,
-            "facts": dict(self.facts),
-            "certainty": self.certainty,
-            "shows_one_value": self.shows_one_value,
-        }
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return how sure the attacker becomes, by how many classes, and the figures of this attack."""
+        yield "largest belief", f"{percent(self.largest_posterior)}, before {percent(self.prior)}"
+        yield "classes that give it away", f"{self.disclosed_classes:,} of {self.classes:,}"
+        yield from ((name, f"{value:.4g}") for name, value in self.facts)
 
 
 def shows_one_value(histogram: Histogram) -> bool:

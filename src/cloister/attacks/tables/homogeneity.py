@@ -16,11 +16,13 @@ from scipy import special
 
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
-from cloister.attacks.result import percent
+from cloister.attacks.release_attacks import offer_attack
+from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables._published_table import PublishedTable, publish_groups
-from cloister.attacks.tables._table_result import share_of, share_with_interval
-from cloister.attacks.tables.disclosure import DisclosureResult, Prior, prior_of, rank_exposed_rows, shows_one_value
+from cloister.attacks.tables._scores import share_of, share_with_interval
+from cloister.attacks.tables.disclosure import DisclosureDetails, Prior, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
+from cloister.core.provenance import ANONYMIZED
 from cloister.core.validation import check_count, check_probability
 from cloister.data.values import is_missing, text_of
 from cloister.errors import ParameterError, ParameterTypeError, SchemaError
@@ -28,6 +30,13 @@ from cloister.errors import ParameterError, ParameterTypeError, SchemaError
 __all__ = ["homogeneity", "similarity"]
 
 
+@offer_attack(
+    "homogeneity",
+    kind=ANONYMIZED,
+    takes=("release", "original", "quasi_identifiers", "sensitive"),
+    summary="Read sensitive values off classes of RELEASE whose people share one.",
+    example="protected.csv --quasi age,zip --sensitive illness",
+)
 def homogeneity(
     release: Any,
     *,
@@ -36,7 +45,7 @@ def homogeneity(
     original: Any = None,
     certainty: object = 1,
     confidence: object = 0.95,
-) -> DisclosureResult:
+) -> AttackResult[DisclosureDetails]:
     """Return the share of people whose sensitive value their class gives away.
 
     The control is what classes of the same sizes would give away if values were dealt out to them at random.
@@ -94,7 +103,7 @@ def similarity(
     original: Any = None,
     certainty: object = 1,
     confidence: object = 0.95,
-) -> DisclosureResult:
+) -> AttackResult[DisclosureDetails]:
     """Return the share of people of whom a class gives away what kind of value they have.
 
     Args:
@@ -142,7 +151,7 @@ def _measure_disclosure(
     mitigation: tuple[str, ...],
     certainty: float,
     confidence: object,
-) -> DisclosureResult:
+) -> AttackResult[DisclosureDetails]:
     posterior = histogram.largest / histogram.sizes
     given = posterior >= certainty - 1e-12
     known = prior >= certainty - 1e-12
@@ -151,7 +160,7 @@ def _measure_disclosure(
     if known and certainty < 1:
         given, known = _find_unexpected(histogram, certainty), False
     learns = "learns the" if certainty >= 1 else f"is at least {percent(certainty)} sure of the"
-    return DisclosureResult(
+    return AttackResult(
         attack=attack,
         assumption=assumption,
         baseline=float(known),
@@ -159,16 +168,18 @@ def _measure_disclosure(
         control=_by_chance(histogram) if certainty >= 1 else None,
         mitigation=mitigation,
         worst=rank_exposed_rows(published, np.where(given, posterior, 0.0)),
-        column=name,
-        achieved=f"{learns} {learned} of",
-        certainty=certainty,
-        shows_one_value=shows_one_value(published.histogram(name)),
-        largest_posterior=float(posterior.max()),
-        prior=prior,
-        classes=len(histogram.sizes),
-        disclosed_classes=int(given.sum()),
-        facts=(("mean belief", share_of(float(histogram.largest.sum()), int(histogram.sizes.sum()))),),
         **share_with_interval(float(histogram.sizes[given].sum()), int(histogram.sizes.sum()), confidence=confidence),
+        details=DisclosureDetails(
+            column=name,
+            achieved=f"{learns} {learned} of",
+            certainty=certainty,
+            shows_one_value=shows_one_value(published.histogram(name)),
+            largest_posterior=float(posterior.max()),
+            prior=prior,
+            classes=len(histogram.sizes),
+            disclosed_classes=int(given.sum()),
+            facts=(("mean belief", share_of(float(histogram.largest.sum()), int(histogram.sizes.sum()))),),
+        ),
     )
 
 

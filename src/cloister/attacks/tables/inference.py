@@ -20,10 +20,13 @@ from scipy import special
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
 from cloister.anonymize.models.distances import equal
+from cloister.attacks.release_attacks import offer_attack
+from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._published_table import publish_groups
-from cloister.attacks.tables._table_result import share_of, share_with_interval
-from cloister.attacks.tables.disclosure import DisclosureResult, prior_of, rank_exposed_rows, shows_one_value
+from cloister.attacks.tables._scores import share_of, share_with_interval
+from cloister.attacks.tables.disclosure import DisclosureDetails, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
+from cloister.core.provenance import ANONYMIZED
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_count
 from cloister.data.values import is_missing, text_of
@@ -32,6 +35,13 @@ from cloister.errors import ParameterError, ParameterTypeError
 __all__ = ["background_knowledge", "probabilistic_inference", "skewness"]
 
 
+@offer_attack(
+    "probabilistic-inference",
+    kind=ANONYMIZED,
+    takes=("release", "original", "quasi_identifiers", "sensitive"),
+    summary="Guess sensitive values by how often they occur in a class of RELEASE.",
+    example="protected.csv --quasi age,zip --sensitive illness",
+)
 def probabilistic_inference(
     release: Any,
     *,
@@ -41,7 +51,7 @@ def probabilistic_inference(
     shuffles: int = 10,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> DisclosureResult:
+) -> AttackResult[DisclosureDetails]:
     """Return how often the most frequent value of a person's class is theirs.
 
     The baseline guesses the most frequent value of the original. The control guesses by class too, after values were
@@ -63,7 +73,7 @@ def probabilistic_inference(
     posterior = histogram.largest / histogram.sizes
     total = int(histogram.sizes.sum())
     prior = prior_of(published, sensitive, original).largest
-    return DisclosureResult(
+    return AttackResult(
         attack="probabilistic inference",
         assumption="knows each person's class and guesses its most frequent value",
         baseline=prior,
@@ -71,17 +81,26 @@ def probabilistic_inference(
         control=_guess_shuffled(histogram, times, random_state),
         mitigation=("ask for t-closeness, or for entropy l-diversity with a larger l",),
         worst=rank_exposed_rows(published, np.where(posterior > prior, posterior, 0.0)),
-        column=column.name,
-        achieved=f"guesses the {column.name} right of",
-        shows_one_value=shows_one_value(histogram),
-        largest_posterior=float(posterior.max()),
-        prior=prior,
-        classes=len(histogram.sizes),
-        disclosed_classes=int((posterior > prior + 1e-12).sum()),
         **share_with_interval(float(histogram.largest.sum()), total, confidence=confidence),
+        details=DisclosureDetails(
+            column=column.name,
+            achieved=f"guesses the {column.name} right of",
+            shows_one_value=shows_one_value(histogram),
+            largest_posterior=float(posterior.max()),
+            prior=prior,
+            classes=len(histogram.sizes),
+            disclosed_classes=int((posterior > prior + 1e-12).sum()),
+        ),
     )
 
 
+@offer_attack(
+    "skewness",
+    kind=ANONYMIZED,
+    takes=("release", "original", "quasi_identifiers", "sensitive"),
+    summary="Find classes of RELEASE in which a sensitive value is much more common than elsewhere.",
+    example="protected.csv --quasi age,zip --sensitive illness",
+)
 def skewness(
     release: Any,
     *,
@@ -91,7 +110,7 @@ def skewness(
     sensitive: str | None = None,
     original: Any = None,
     confidence: object = 0.95,
-) -> DisclosureResult:
+) -> AttackResult[DisclosureDetails]:
     """Return the share of people whose own value their class makes several times as likely as it is in the table.
 
     Args:
@@ -123,23 +142,28 @@ def skewness(
     np.maximum.at(strongest, histogram.classes[chosen], lift[chosen])
     part, whole = equal(histogram, column)
     top = int(np.flatnonzero(chosen)[np.argmax(lift[chosen])])
-    return DisclosureResult(
+    return AttackResult(
         attack="skewness",
         assumption=f"knows each person's class and compares it with the whole table; {least:g} times as likely counts",
         baseline=0.0,
         queries=int(histogram.sizes.sum()),
         mitigation=("ask for t-closeness or beta-likeness: classes must look like the whole table",),
         worst=rank_exposed_rows(published, np.where(strongest >= least - 1e-12, strongest, 0.0)),
-        column=column.name,
-        achieved=f"makes the {column.name} {least:g} times as likely for",
-        shows_one_value=shows_one_value(histogram),
-        largest_posterior=float(share[top]),
-        prior=float(before[top]),
-        classes=len(histogram.sizes),
-        disclosed_classes=int((strongest >= least - 1e-12).sum()),
-        facts=(("largest lift", float(lift[top])), ("largest distance from the table", float((part / whole).max()))),
         **share_with_interval(
             float(histogram.counts[lifted].sum()), int(histogram.counts[chosen].sum()), confidence=confidence
+        ),
+        details=DisclosureDetails(
+            column=column.name,
+            achieved=f"makes the {column.name} {least:g} times as likely for",
+            shows_one_value=shows_one_value(histogram),
+            largest_posterior=float(share[top]),
+            prior=float(before[top]),
+            classes=len(histogram.sizes),
+            disclosed_classes=int((strongest >= least - 1e-12).sum()),
+            facts=(
+                ("largest lift", float(lift[top])),
+                ("largest distance from the table", float((part / whole).max())),
+            ),
         ),
     )
 
@@ -172,7 +196,7 @@ def background_knowledge(
     sensitive: str | None = None,
     original: Any = None,
     confidence: object = 0.95,
-) -> DisclosureResult:
+) -> AttackResult[DisclosureDetails]:
     """Return the share of people whose value becomes certain by what the attacker knows besides.
 
     Args:
@@ -208,22 +232,24 @@ def background_knowledge(
     members = left.add(left.counts.astype(np.float64))
     certain = left.add(left.counts * chances) / np.maximum(members, 1)
     share = left.counts / np.maximum(members, 1)[left.classes]
-    return DisclosureResult(
+    return AttackResult(
         attack="background knowledge",
         assumption=f"knows the class of each person and {_words(excluded, known)}",
         baseline=share_of(float((whole.counts * alone).sum()), int(whole.counts.sum())),
         queries=int(histogram.sizes.sum()),
         mitigation=("ask for a larger l: a class must keep several values after some are ruled out",),
         worst=rank_exposed_rows(published, certain),
-        column=column.name,
-        achieved=f"is certain about the {column.name} of",
-        largest_posterior=max(float(share.max()), float(chances.max())),
-        prior=share_of(float(whole.counts.max(initial=0)), int(whole.counts.sum())),
-        shows_one_value=shows_one_value(histogram),
-        classes=len(histogram.sizes),
-        disclosed_classes=int((certain >= 1 - 1e-12).sum()),
-        facts=_exclusions_needed(histogram),
         **share_with_interval(float((left.counts * chances).sum()), trials, confidence=confidence),
+        details=DisclosureDetails(
+            column=column.name,
+            achieved=f"is certain about the {column.name} of",
+            largest_posterior=max(float(share.max()), float(chances.max())),
+            prior=share_of(float(whole.counts.max(initial=0)), int(whole.counts.sum())),
+            shows_one_value=shows_one_value(histogram),
+            classes=len(histogram.sizes),
+            disclosed_classes=int((certain >= 1 - 1e-12).sum()),
+            facts=_exclusions_needed(histogram),
+        ),
     )
 
 

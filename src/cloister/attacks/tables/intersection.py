@@ -10,7 +10,7 @@ release rules values out. Its epsilon is infinite. And two releases that differ 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,21 +19,22 @@ from numpy.typing import NDArray
 
 from cloister.anonymize.models import Histogram
 from cloister.anonymize.release import Release
+from cloister.attacks.details import AttackDetails, Row, fact, keyed
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables._candidate_classes import Fitting, code_column, fit_people, known_columns, people_of
 from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
-from cloister.attacks.tables._table_result import TableAttackResult, most_exposed, share_of, share_with_interval
+from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
 from cloister.data.table import Table
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SchemaError, UnknownColumnError
 from cloister.mechanisms.transitions import check_matrix
 
-__all__ = ["IntersectionResult", "intersection", "intersection_result", "pram_intersection", "republication"]
+__all__ = ["IntersectionDetails", "intersection", "intersection_result", "pram_intersection", "republication"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntersectionResult(TableAttackResult):
-    """The outcome of an intersection. The baseline is the best single release.
+class IntersectionDetails(AttackDetails):
+    """What an intersection of releases leaves. The baseline is the best single release.
 
     Attributes:
         candidates: (mean, smallest) number of candidates after the first release, the first two, and so on.
@@ -42,37 +43,23 @@ class IntersectionResult(TableAttackResult):
         contradicted: how many people have no candidate left: they were not in all of the releases.
     """
 
-    candidates: tuple[tuple[float, int], ...]
+    candidates: tuple[tuple[float, int], ...] = field(metadata=fact(write=keyed("mean", "least")))
     resolved: tuple[float, ...]
     counted: str
-    contradicted: int = field(default=0)
+    contradicted: int = 0
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
-        shares = f"{percent(self.success)} of the people are left with one {self.counted}"
-        alone = f"the best single release leaves {percent(self.baseline)}"
-        if self.succeeded:
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return what the releases give away together, beside the best single one."""
+        shares = f"{percent(result.success)} of the people are left with one {self.counted}"
+        alone = f"the best single release leaves {percent(result.baseline)}"
+        if result.succeeded:
             return f"Together the releases give people away: {shares}; {alone}."
         return f"This attack found no more than a single release: {shares}; {alone}. Others may find more."
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        rows = [
-            (f"{self.counted}s left after {place + 1}", f"{mean:.4g} on average, {least:,} at least")
-            for place, (mean, least) in enumerate(self.candidates)
-        ]
-        return (*AttackResult.summary(self), *rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
-        return {
-            **AttackResult.to_dict(self),
-            "candidates": [{"mean": mean, "least": least} for mean, least in self.candidates],
-            "resolved": list(self.resolved),
-            "counted": self.counted,
-            "contradicted": self.contradicted,
-        }
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return how many candidates are left after each release."""
+        for place, (mean, least) in enumerate(self.candidates):
+            yield f"{self.counted}s left after {place + 1}", f"{mean:.4g} on average, {least:,} at least"
 
 
 def intersection(
@@ -84,7 +71,7 @@ def intersection(
     record: str | None = None,
     truth: Any = None,
     confidence: object = 0.95,
-) -> IntersectionResult:
+) -> AttackResult[IntersectionDetails]:
     """Return the share of people about whom releases together leave one candidate only.
 
     Args:
@@ -123,8 +110,9 @@ def intersection_result(
     singles: Sequence[NDArray[np.int64]],
     *,
     confidence: object,
+    counted: str,
     **words: Any,
-) -> IntersectionResult:
+) -> AttackResult[IntersectionDetails]:
     """Return the result of an intersection.
 
     Args:
@@ -132,20 +120,24 @@ def intersection_result(
         right: whether the last candidate, if there is one only, is the right one.
         singles: how many candidates each release leaves each person by itself.
         confidence: the confidence of the interval.
-        words: the name of the attack, what is assumed, what is counted and what helps.
+        counted: what candidates are.
+        words: the name of the attack, what is assumed and what helps.
     """
     last = counts[-1]
     solved = (last == 1) & right
     trials = counts.shape[1]
-    return IntersectionResult(
+    return AttackResult(
         baseline=max(share_of(float((single == 1).sum()), trials) for single in singles),
         queries=len(counts),
         worst=most_exposed(solved.astype(np.float64)),
-        candidates=tuple((float(row.mean()), int(row.min())) for row in counts),
-        resolved=tuple(share_of(float((row == 1).sum()), trials) for row in counts),
-        contradicted=int((last == 0).sum()),
         **words,
         **share_with_interval(float(solved.sum()), trials, confidence=confidence),
+        details=IntersectionDetails(
+            candidates=tuple((float(row.mean()), int(row.min())) for row in counts),
+            resolved=tuple(share_of(float((row == 1).sum()), trials) for row in counts),
+            counted=counted,
+            contradicted=int((last == 0).sum()),
+        ),
     )
 
 
@@ -155,7 +147,7 @@ def _of_values(
     sensitive: str | None,
     told: list[str | None] | None,
     confidence: object,
-) -> IntersectionResult:
+) -> AttackResult[IntersectionDetails]:
     names = sorted({name for item in published for name in _value_names(item, sensitive)})
     place = {name: number for number, name in enumerate(names)}
     left = np.ones((len(fittings[0].people), len(names)), dtype=bool)
@@ -187,7 +179,7 @@ def _of_values(
 
 def _of_records(
     published: Sequence[PublishedTable], fittings: Sequence[Fitting], record: str, confidence: object
-) -> IntersectionResult:
+) -> AttackResult[IntersectionDetails]:
     """Intersect rows: those of equal names are in one combination of classes, which is counted once."""
     classes = _joint_classes(published, record)
     joint, sizes = np.unique(classes, axis=0, return_counts=True)
@@ -300,7 +292,7 @@ def pram_intersection(
     matrices: Sequence[Any],
     truth: Sequence[Any] | None = None,
     confidence: object = 0.95,
-) -> IntersectionResult:
+) -> AttackResult[IntersectionDetails]:
     """Return the share of people whose value follows from several randomized releases of it.
 
     A released value rules out every true value that its matrix never turns into it. A matrix without zeros rules
@@ -361,7 +353,7 @@ def republication(
     sensitive: str | None = None,
     truth: Sequence[Any] | None = None,
     confidence: object = 0.95,
-) -> IntersectionResult:
+) -> AttackResult[IntersectionDetails]:
     """Return the share of newcomers whose value follows from subtracting an earlier release from a later one.
 
     Args:

@@ -15,7 +15,7 @@ cannot know which links are right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,139 +23,120 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.anonymize.anatomy import GROUP, AnatomyRelease
+from cloister.attacks.details import HELD, AttackDetails, Row, count, fact, join_names, keyed, number
+from cloister.attacks.release_attacks import AttackChoice, offer_attack
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables._candidate_classes import fit_people, known_columns, people_of, unread_columns
 from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
 from cloister.attacks.tables._record_links import Links, link_by_distance, link_exactly
-from cloister.attacks.tables._table_result import (
-    TableAttackResult,
+from cloister.attacks.tables._scores import (
     check_truth,
     most_exposed,
     share_of,
     share_with_interval,
 )
 from cloister.attacks.tables.probabilistic_linkage import link_by_weight
+from cloister.core.provenance import ANONYMIZED
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_choice, check_count, check_probability
 from cloister.data.table import Table
 from cloister.errors import ParameterError
 
-__all__ = ["LinkageResult", "linkage"]
+__all__ = ["LinkageDetails", "linkage"]
 
 KINDS = ("exact", "distance", "probabilistic")
 _MOST_PAIRS = 2 * 10**8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkageResult(TableAttackResult):
-    """The outcome of linkage. Its control is how surely people are linked who are not in the release.
+class LinkageDetails(AttackDetails):
+    """What linkage found. Its control is how surely people are linked who are not in the release.
 
     Attributes:
         columns: what the attacker knows about people.
         expected_hits: how many people are linked to their own row on average, if all of them are in the release.
         unique_matches: how many people have exactly one candidate.
+        largest_risk: the largest probability of a link.
+        marketer_risk: the share of people who are linked rightly on average, if all of them are in the release.
+        unlinked: how many people fit no row at all.
+        unread: the known columns whose released labels contain none of the people's values: they could not be read, or
+            the rows are of other people.
         claims: how many links the attacker is sure enough of to claim them.
         precision: the share of claims that are right, those about outsiders included; None without truth.
         recall: the share of the people in the release about whom a right claim is made; None without truth.
-        unlinked: how many people fit no row at all.
-        largest_risk: the largest probability of a link.
         tolerated: the largest probability that the release promises (one over k), where it does.
         nearest: by distance, (k, share of people whose own row is among the k nearest rows).
         weights: with weights, (column, what its agreement says in bits).
         is_scored: whether the truth was there, so that success counts right links rather than expecting them.
-        unread: the known columns whose released labels contain none of the people's values: they could not be read, or
-            the rows are of other people.
     """
 
-    columns: tuple[str, ...]
-    expected_hits: float
-    unique_matches: int
+    columns: tuple[str, ...] = field(metadata=fact("known columns", join_names))
+    expected_hits: float = field(metadata=fact("expected hits", number(",.1f")))
+    unique_matches: int = field(metadata=fact("unique matches", count))
+    largest_risk: float = field(metadata=fact("largest risk", percent))
+    marketer_risk: float = field(metadata=HELD)
+    unlinked: int = field(metadata=fact("fit no row", count))
+    unread: tuple[str, ...] = field(default=(), metadata=fact("columns that fit nobody", join_names))
     claims: int
     precision: float | None
     recall: float | None
-    unlinked: int
-    largest_risk: float
     tolerated: float | None
-    nearest: tuple[tuple[int, float], ...] = ()
-    weights: tuple[tuple[str, float], ...] = field(default=())
-    is_scored: bool = False
-    unread: tuple[str, ...] = ()
+    nearest: tuple[tuple[int, float], ...] = field(default=(), metadata=fact(write=keyed("k", "share")))
+    weights: tuple[tuple[str, float], ...] = field(default=(), metadata=fact(write=dict))
+    is_scored: bool = field(default=False, metadata=HELD)
 
     @property
     def prosecutor_risk(self) -> float:
         """Return the risk of the person most at risk, by somebody who knows that they are in the release."""
         return self.largest_risk
 
-    @property
-    def marketer_risk(self) -> float:
-        """Return the share of people who are linked rightly on average, if all of them are in the release."""
-        return self.expected_hits / self.trials
-
-    @property
-    def succeeded(self) -> bool:
+    def judge(self, result: AttackResult, /) -> bool:
         """Return whether links are, at the stated confidence, right more often than by guessing and than promised."""
-        return self.interval[0] > max(self.baseline, self.tolerated or 0)
+        return result.interval[0] > max(result.baseline, self.tolerated or 0)
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
-        if self.unlinked == self.trials:
+    def conclude(self, result: AttackResult, /) -> str | None:
+        """Return the usual verdict, unless nothing could be tried or links are as rare as was promised."""
+        if self.unlinked == result.trials:
             labels = f"labels of {_columns(self.unread)}" if self.unread else "labels"
             return (
-                f"Nothing could be tried: {self.unlinked:,} of {self.trials:,} people fit no row: {labels} could not "
+                f"Nothing could be tried: {self.unlinked:,} of {result.trials:,} people fit no row: {labels} could not "
                 "be read, or the rows are of other people. This says nothing about the release."
             )
-        if not self.succeeded and self.tolerated is not None and self.interval[0] > self.baseline:
+        if not result.succeeded and self.tolerated is not None and result.interval[0] > result.baseline:
             return (
-                f"The attack stays within what was promised: right in {percent(self.success)} of cases, "
-                f"{percent(self.tolerated)} allowed, guessing in {percent(self.baseline)}.{self._remark()} "
+                f"The attack stays within what was promised: right in {percent(result.success)} of cases, "
+                f"{percent(self.tolerated)} allowed, guessing in {percent(result.baseline)}.{self.remark(result)} "
                 "Others may find more."
             )
-        return AttackResult.verdict.fget(self)  # type: ignore[attr-defined, no-any-return]  # a property
+        return None
 
-    def _remark(self) -> str:
-        unique = f" {self.unique_matches:,} of {self.trials:,} people fit one row only." if self.unique_matches else ""
+    def remark(self, result: AttackResult, /) -> str:
+        """Return how many people fit one row only, what could not be read, and how outsiders are linked."""
+        unique = (
+            f" {self.unique_matches:,} of {result.trials:,} people fit one row only." if self.unique_matches else ""
+        )
         if self.unread:
             unique += f" No label of {_columns(self.unread)} contains a value of anybody: it may not have been read."
-        if self.control is None:
+        if result.control is None:
             return unique
-        return f"{unique} People who are not in the release are linked with a confidence of {percent(self.control)}."
+        return f"{unique} People who are not in the release are linked with a confidence of {percent(result.control)}."
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        rows = [
-            ("known columns", ", ".join(self.columns)),
-            ("expected hits", f"{self.expected_hits:,.1f}"),
-            ("unique matches", f"{self.unique_matches:,}"),
-            ("largest risk", percent(self.largest_risk)),
-            ("fit no row", f"{self.unlinked:,}"),
-        ]
-        if self.unread:
-            rows.append(("columns that fit nobody", ", ".join(self.unread)))
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return how many claims are right and, by distance, how near people's own rows are."""
         if self.precision is not None:
-            rows.append(("precision of claims", f"{percent(self.precision)} of {self.claims:,}"))
-        rows += [(f"among the {k} nearest", percent(share)) for k, share in self.nearest]
-        return (*AttackResult.summary(self), *rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never who was linked to what."""
-        return {
-            **AttackResult.to_dict(self),
-            "columns": list(self.columns),
-            "expected_hits": self.expected_hits,
-            "unique_matches": self.unique_matches,
-            "claims": self.claims,
-            "precision": self.precision,
-            "recall": self.recall,
-            "unlinked": self.unlinked,
-            "unread": list(self.unread),
-            "largest_risk": self.largest_risk,
-            "tolerated": self.tolerated,
-            "nearest": [{"k": k, "share": share} for k, share in self.nearest],
-            "weights": dict(self.weights),
-        }
+            yield "precision of claims", f"{percent(self.precision)} of {self.claims:,}"
+        yield from ((f"among the {k} nearest", percent(share)) for k, share in self.nearest)
 
 
+@offer_attack(
+    "linkage",
+    kind=ANONYMIZED,
+    takes=("release", "auxiliary", "quasi_identifiers"),
+    needs=("auxiliary",),
+    choices={"kind": AttackChoice(KINDS, "How people are compared with released rows.")},
+    summary="Match the people of the original with the rows of RELEASE.",
+    example="protected.csv --original visits.csv --schema s.yaml",
+)
 def linkage(
     release: Any,
     auxiliary: Any = None,
@@ -170,7 +151,7 @@ def linkage(
     sample: int | None = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> LinkageResult:
+) -> AttackResult[LinkageDetails]:
     """Return how often people are linked to their own released row.
 
     Args:
@@ -247,7 +228,7 @@ def _result(
     confidence: object,
     positions: NDArray[np.int64],
     unread: tuple[str, ...],
-) -> LinkageResult:
+) -> AttackResult[LinkageDetails]:
     expected = links.risks
     hits = expected if own is None else links.right(own)
     # A threshold of zero must not claim a link for somebody who fits no row.
@@ -256,7 +237,7 @@ def _result(
     claims = int(sure.sum()) + false
     right = None if own is None else float(links.right(own)[sure].sum())
     control = None if others is None else float(others.risks.mean())
-    return LinkageResult(
+    return AttackResult(
         attack=f"{kind} linkage",
         assumption=f"knows {_listing(names)} of {len(hits):,} people and looks for their rows",
         baseline=1 / max(published.total, 1),
@@ -267,20 +248,23 @@ def _result(
             "leave columns out that nobody needs",
         ),
         worst=() if own is None else tuple((int(positions[place]), score) for place, score in most_exposed(hits)),
-        columns=names,
-        expected_hits=float(expected.sum()),
-        unique_matches=int((links.candidates == 1).sum()),
-        claims=claims,
-        precision=None if right is None or not claims else right / claims,
-        recall=None if right is None else share_of(right, len(hits)),
-        unlinked=int((links.candidates == 0).sum()),
-        largest_risk=float(links.risks.max()),
-        tolerated=_risk_limit(published),
-        nearest=links.nearest(own) if own is not None else (),
-        weights=() if links.learned is None else links.learned.weights(names),
-        is_scored=own is not None,
-        unread=unread,
         **share_with_interval(float(hits.sum()), len(hits), confidence=confidence),
+        details=LinkageDetails(
+            columns=names,
+            expected_hits=float(expected.sum()),
+            marketer_risk=float(expected.sum()) / len(hits),
+            unique_matches=int((links.candidates == 1).sum()),
+            claims=claims,
+            precision=None if right is None or not claims else right / claims,
+            recall=None if right is None else share_of(right, len(hits)),
+            unlinked=int((links.candidates == 0).sum()),
+            largest_risk=float(links.risks.max()),
+            tolerated=_risk_limit(published),
+            nearest=links.nearest(own) if own is not None else (),
+            weights=() if links.learned is None else links.learned.weights(names),
+            is_scored=own is not None,
+            unread=unread,
+        ),
     )
 
 

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cloister.attacks.details import AttackDetails
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables._candidate_classes import code_column, fit_people, people_of
 from cloister.attacks.tables._published_table import as_table, publish
-from cloister.attacks.tables._table_result import (
-    TableAttackResult,
+from cloister.attacks.tables._scores import (
     check_truth,
     most_exposed,
     share_of,
@@ -27,12 +27,12 @@ from cloister.attacks.tables._table_result import (
 from cloister.data.values import text_of
 from cloister.errors import DataError, ParameterTypeError, SchemaError, UnknownColumnError
 
-__all__ = ["CorrelationResult", "IdentificationResult", "correlation", "identification"]
+__all__ = ["CorrelationDetails", "IdentificationDetails", "correlation", "identification"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorrelationResult(TableAttackResult):
-    """The outcome of joining two sources: how many people are unique by what both say, beside the better single one.
+class CorrelationDetails(AttackDetails):
+    """What joining two sources tells: how many people are unique by what both say, beside the better single one.
 
     Attributes:
         gained: how many attributes the join adds to what the first source says about a person.
@@ -44,26 +44,17 @@ class CorrelationResult(TableAttackResult):
     people: int
     unique_before: tuple[float, float]
 
-    @property
-    def verdict(self) -> str:
-        """Return one sentence for a custodian."""
+    def conclude(self, result: AttackResult, /) -> str:
         return (
             f"Joining the sources adds {self.gained} {'attribute' if self.gained == 1 else 'attributes'} about "
-            f"{self.people:,} people and makes {percent(self.success)} of them unique, "
-            f"{percent(self.baseline)} by the better source alone."
+            f"{self.people:,} people and makes {percent(result.success)} of them unique, "
+            f"{percent(result.baseline)} by the better source alone."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker."""
-        return {
-            **AttackResult.to_dict(self),
-            "gained": self.gained,
-            "people": self.people,
-            "unique_before": list(self.unique_before),
-        }
 
-
-def correlation(first: Any, second: Any, *, on: str | Sequence[str], confidence: object = 0.95) -> CorrelationResult:
+def correlation(
+    first: Any, second: Any, *, on: str | Sequence[str], confidence: object = 0.95
+) -> AttackResult[CorrelationDetails]:
     """Return how many people become unique when two sources are joined by person.
 
     Args:
@@ -95,17 +86,19 @@ def correlation(first: Any, second: Any, *, on: str | Sequence[str], confidence:
     marks = [_signatures(table, names, who, shared) for table, names, who in zip(tables, others, people, strict=True)]
     alone = [float(_unique(mark).mean()) for mark in marks]
     joint = _unique(np.hstack(marks))
-    return CorrelationResult(
+    return AttackResult(
         attack="correlation of databases",
         assumption=f"has both sources and joins them by {', '.join(key)}",
         baseline=max(alone),
         queries=len(tables[0]) + len(tables[1]),
         mitigation=("give people other pseudonyms in each source", "leave the key out"),
         worst=most_exposed(joint.astype(np.float64)),
-        gained=len([name for name in others[1] if name not in others[0]]),
-        people=len(shared),
-        unique_before=(alone[0], alone[1]),
         **share_with_interval(float(joint.sum()), len(shared), confidence=confidence),
+        details=CorrelationDetails(
+            gained=len([name for name in others[1] if name not in others[0]]),
+            people=len(shared),
+            unique_before=(alone[0], alone[1]),
+        ),
     )
 
 
@@ -154,8 +147,8 @@ def _unique(marks: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdentificationResult(TableAttackResult):
-    """The outcome of hunting a list: the success is the share of the people in the table who are found (recall).
+class IdentificationDetails(AttackDetails):
+    """What hunting a list found: the success is the share of the people in the table who are found (recall).
 
     Attributes:
         hits: how many people of the list the attacker claims to have found, by one fitting row each.
@@ -165,19 +158,16 @@ class IdentificationResult(TableAttackResult):
     hits: int
     precision: float | None
 
-    def _remark(self) -> str:
+    def remark(self, _: AttackResult, /) -> str:
+        """Return how many people were claimed to be found, and how many rightly."""
         if self.precision is None:
             return " Nobody was claimed to be found."
         return f" {self.hits:,} people were claimed to be found, {percent(self.precision)} of them rightly."
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never who was found."""
-        return {**AttackResult.to_dict(self), "hits": self.hits, "precision": self.precision}
-
 
 def identification(
     table: Any, people: Any, *, on: Sequence[str], truth: Any, confidence: object = 0.95
-) -> IdentificationResult:
+) -> AttackResult[IdentificationDetails]:
     """Return how many people of a list are found in a table.
 
     Args:
@@ -201,14 +191,16 @@ def identification(
         raise DataError("By the truth given, nobody of the list is in the table.", fix="give some people who are.")
     scores = np.zeros(len(published.row_classes))
     scores[where[right]] = 1.0
-    return IdentificationResult(
+    return AttackResult(
         attack="identification",
         assumption=f"hunts {len(known):,} people by {', '.join(on)}",
         baseline=1 / max(published.total, 1),
         queries=published.total,
         mitigation=("generalize or leave out what lists of people contain",),
         worst=most_exposed(scores),
-        hits=int(claimed.sum()),
-        precision=share_of(float(right.sum()), int(claimed.sum())) if claimed.any() else None,
         **share_with_interval(float(right.sum()), inside, confidence=confidence),
+        details=IdentificationDetails(
+            hits=int(claimed.sum()),
+            precision=share_of(float(right.sum()), int(claimed.sum())) if claimed.any() else None,
+        ),
     )

@@ -16,20 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from cloister.attacks.details import AttackDetails
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables._candidate_classes import fit_people, known_columns, people_of
 from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
-from cloister.attacks.tables._table_result import TableAttackResult, most_exposed, share_of, share_with_interval
+from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
 from cloister.core import exact
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, ParameterError
 
-__all__ = ["MinimalityResult", "minimality", "posterior_of_groups"]
+__all__ = ["MinimalityDetails", "minimality", "posterior_of_groups"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MinimalityResult(TableAttackResult):
-    """The outcome of a minimality attack: the share of people of whom the value is believed more than is promised.
+class MinimalityDetails(AttackDetails):
+    """What a minimality attack found: the share of people of whom the value is believed more than is promised.
 
     Attributes:
         promised: the largest belief that the model promises: one over l.
@@ -41,25 +42,15 @@ class MinimalityResult(TableAttackResult):
     largest_posterior: float
     classes_with_groups: int
 
-    @property
-    def verdict(self) -> str:
-        """Return a few sentences for a custodian."""
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return how much likelier values become than is promised."""
         found = (
             f"that the algorithm had to generalize makes the value likelier than the promised {percent(self.promised)} "
-            f"for {percent(self.success)} of the people, up to {percent(self.largest_posterior)}"
+            f"for {percent(result.success)} of the people, up to {percent(self.largest_posterior)}"
         )
-        if self.succeeded:
+        if result.succeeded:
             return f"The attack works: {found}."
         return f"This attack found no more than the classes tell: {found}. Others may find more."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
-        return {
-            **AttackResult.to_dict(self),
-            "promised": self.promised,
-            "largest_posterior": self.largest_posterior,
-            "classes_with_groups": self.classes_with_groups,
-        }
 
 
 def posterior_of_groups(sizes: Sequence[int], hits: int, *, l: object) -> tuple[float, ...]:  # noqa: E741
@@ -118,7 +109,7 @@ def minimality(
     sensitive: str | None = None,
     largest_class: int = 200,
     confidence: object = 0.95,
-) -> MinimalityResult:
+) -> AttackResult[MinimalityDetails]:
     """Return the share of people of whom a value is believed more than the model promises.
 
     Args:
@@ -145,17 +136,19 @@ def minimality(
         sizes += members if is_known else [int(size)]
         plain += [share_of(int(found), int(size))] * (len(members) if is_known else 1)
     rows, above = np.array(sizes), np.array(belief) > promised + 1e-9
-    return MinimalityResult(
+    return AttackResult(
         attack="minimality",
         assumption="knows everybody's quasi-identifiers, and that the algorithm generalized no more than needed",
         baseline=share_of(float(rows[np.array(plain) > promised + 1e-9].sum()), int(rows.sum())),
         queries=published.total,
         mitigation=("use an algorithm that does not look at sensitive values, or one that merges at random",),
         worst=_rank_exposed(published, belief, sizes, promised),
-        promised=promised,
-        largest_posterior=float(max(belief)),
-        classes_with_groups=known,
         **share_with_interval(float(rows[above].sum()), int(rows.sum()), confidence=confidence),
+        details=MinimalityDetails(
+            promised=promised,
+            largest_posterior=float(max(belief)),
+            classes_with_groups=known,
+        ),
     )
 
 

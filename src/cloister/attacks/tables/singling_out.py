@@ -20,21 +20,22 @@ from numpy.typing import NDArray
 
 from cloister.anonymize.cells import group_lines
 from cloister.attacks.confidence import binomial_interval
+from cloister.attacks.details import AttackDetails
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import bit_sets, code_column, fit_people, people_of
 from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
-from cloister.attacks.tables._table_result import TableAttackResult, most_exposed, share_with_interval
+from cloister.attacks.tables._scores import most_exposed, share_with_interval
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.core.validation import check_confidence, check_count
 from cloister.data.table import Table
 from cloister.errors import ParameterError, UnknownColumnError
 
-__all__ = ["SinglingOutResult", "singling_out"]
+__all__ = ["SinglingOutDetails", "singling_out"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinglingOutResult(TableAttackResult):
-    """The outcome of singling out.
+class SinglingOutDetails(AttackDetails):
+    """What singling out knows.
 
     Attributes:
         columns: how many columns a condition has.
@@ -43,10 +44,6 @@ class SinglingOutResult(TableAttackResult):
 
     columns: int
     met_by_nobody: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never a condition."""
-        return {**AttackResult.to_dict(self), "columns": self.columns, "met_by_nobody": self.met_by_nobody}
 
 
 def singling_out(
@@ -60,7 +57,7 @@ def singling_out(
     outsiders: Any = None,
     confidence: object = 0.95,
     random_state: RandomState = None,
-) -> SinglingOutResult:
+) -> AttackResult[SinglingOutDetails]:
     """Return how often a condition made up from a release singles one person of the original out.
 
     Args:
@@ -99,7 +96,7 @@ def singling_out(
         control_interval = binomial_interval(hits, tries, confidence=float(check_confidence(confidence)))
     alone = counts == 1
     scores = np.bincount(positions[alone], minlength=1).astype(np.float64)
-    return SinglingOutResult(
+    return AttackResult(
         attack="singling out",
         assumption=f"sees the release, and says what it shows of one row in {width} columns",
         baseline=float((naive == 1).mean()),
@@ -111,9 +108,11 @@ def singling_out(
             "where singling out must be excluded whatever is known, use differential privacy",
         ),
         worst=most_exposed(np.minimum(scores, 1.0)),
-        columns=width,
-        met_by_nobody=float((counts == 0).mean()),
         **share_with_interval(float(alone.sum()), tries, confidence=confidence),
+        details=SinglingOutDetails(
+            columns=width,
+            met_by_nobody=float((counts == 0).mean()),
+        ),
     )
 
 

@@ -15,22 +15,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cloister.attacks.details import AttackDetails
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables._candidate_classes import code_column
 from cloister.attacks.tables._published_table import as_table
-from cloister.attacks.tables._table_result import TableAttackResult, most_exposed, share_of, share_with_interval
+from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
 from cloister.core.validation import check_non_negative
 from cloister.data.values import text_of
 from cloister.errors import DataError, ParameterTypeError, UnknownColumnError
 
-__all__ = ["SparseLinkageResult", "sparse_linkage"]
+__all__ = ["SparseLinkageDetails", "sparse_linkage"]
 
 _BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparseLinkageResult(TableAttackResult):
-    """The outcome of linkage in sparse data; the control are people who are not in the release.
+class SparseLinkageDetails(AttackDetails):
+    """What linkage in sparse data found; the control are people who are not in the release.
 
     Attributes:
         accepted: how many people got a match that stands out.
@@ -42,18 +43,10 @@ class SparseLinkageResult(TableAttackResult):
     precision: float | None
     eccentricity: float
 
-    def _remark(self) -> str:
+    def remark(self, _: AttackResult, /) -> str:
+        """Return how many matches stood out."""
         right = "" if self.precision is None else f", {percent(self.precision)} of them right"
         return f" {self.accepted:,} matches stood out{right}."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never who was matched."""
-        return {
-            **AttackResult.to_dict(self),
-            "accepted": self.accepted,
-            "precision": self.precision,
-            "eccentricity": self.eccentricity,
-        }
 
 
 def sparse_linkage(
@@ -67,7 +60,7 @@ def sparse_linkage(
     truth: Mapping[Any, Any],
     eccentricity: object = 1.5,
     confidence: object = 0.95,
-) -> SparseLinkageResult:
+) -> AttackResult[SparseLinkageDetails]:
     """Return how often people are found by a few items that they are known to have.
 
     Args:
@@ -101,7 +94,7 @@ def sparse_linkage(
     if not inside.any():
         raise DataError("By the truth given, nobody is in the release.", fix="give some people who are.")
     right = accepted & inside & (best == own)
-    return SparseLinkageResult(
+    return AttackResult(
         attack="sparse linkage",
         assumption=f"knows {len(known) / max(len(own), 1):.3g} items of each of {len(own):,} people on average",
         baseline=1 / len(pseudonyms.values),
@@ -109,10 +102,12 @@ def sparse_linkage(
         control=share_of(float((accepted & ~inside).sum()), int((~inside).sum())) if (~inside).any() else None,
         mitigation=("do not publish rows of single people with many items; publish counts under differential privacy",),
         worst=most_exposed(np.where(right, standing, 0.0)),
-        accepted=int(accepted.sum()),
-        precision=share_of(float(right.sum()), int(accepted.sum())) if accepted.any() else None,
-        eccentricity=needed,
         **share_with_interval(float(right[inside].sum()), int(inside.sum()), confidence=confidence),
+        details=SparseLinkageDetails(
+            accepted=int(accepted.sum()),
+            precision=share_of(float(right.sum()), int(accepted.sum())) if accepted.any() else None,
+            eccentricity=needed,
+        ),
     )
 
 

@@ -8,24 +8,25 @@ an anatomy or a copied row, it is near one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.attacks.details import HELD, AttackDetails
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables._candidate_classes import Fitting, fit_people, known_columns, people_of
 from cloister.attacks.tables._published_table import as_table, publish
-from cloister.attacks.tables._table_result import TableAttackResult, most_exposed, share_with_interval
+from cloister.attacks.tables._scores import most_exposed, share_with_interval
 from cloister.errors import DataError, ParameterTypeError
 
-__all__ = ["TableMembershipResult", "table_membership"]
+__all__ = ["TableMembershipDetails", "table_membership"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableMembershipResult(TableAttackResult):
-    """The outcome of a membership attack on a table.
+class TableMembershipDetails(AttackDetails):
+    """What a membership attack on a table knows.
 
     Attributes:
         delta: (smallest, largest) probability, over the population, of being in the table.
@@ -37,23 +38,15 @@ class TableMembershipResult(TableAttackResult):
     delta: tuple[float, float]
     surely_in: float
     surely_out: float
-    is_scored: bool
+    is_scored: bool = field(metadata=HELD)
 
-    def _remark(self) -> str:
+    def remark(self, _: AttackResult, /) -> str:
+        """Return how likely people are in the table, and who is for certain."""
         low, high = map(percent, self.delta)
         return (
             f" The probability of being in the table lies between {low} and {high}; {percent(self.surely_in)} of the "
             f"population are in it for certain, {percent(self.surely_out)} are not."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never who is in the table."""
-        return {
-            **AttackResult.to_dict(self),
-            "delta": list(self.delta),
-            "surely_in": self.surely_in,
-            "surely_out": self.surely_out,
-        }
 
 
 def table_membership(
@@ -64,7 +57,7 @@ def table_membership(
     columns: Sequence[str] | None = None,
     truth: Any = None,
     confidence: object = 0.95,
-) -> TableMembershipResult:
+) -> AttackResult[TableMembershipDetails]:
     """Return how often it is guessed rightly who of a population is in a released table.
 
     Args:
@@ -93,7 +86,7 @@ def table_membership(
         hits, rate_in = np.maximum(presence, 1 - presence), rate
     else:
         hits, rate_in = np.where(presence == 0.5, 0.5, (presence > 0.5) == told), float(told.mean())
-    return TableMembershipResult(
+    return AttackResult(
         attack="membership in a table",
         assumption=f"knows {', '.join(names)} of everybody in the population and says who is in the table",
         baseline=max(rate_in, 1 - rate_in),
@@ -103,11 +96,13 @@ def table_membership(
             "generalize until every class is fitted by many people who are not in the table",
         ),
         worst=most_exposed(presence, above=rate),
-        delta=(float(presence.min()), float(presence.max())),
-        surely_in=float((presence >= 1 - 1e-9).mean()),
-        surely_out=float((presence <= 1e-9).mean()),
-        is_scored=told is not None,
         **share_with_interval(float(hits.sum()), len(people), confidence=confidence),
+        details=TableMembershipDetails(
+            delta=(float(presence.min()), float(presence.max())),
+            surely_in=float((presence >= 1 - 1e-9).mean()),
+            surely_out=float((presence <= 1e-9).mean()),
+            is_scored=told is not None,
+        ),
     )
 
 

@@ -7,8 +7,8 @@ set of columns is tried, and a greedy search finds a small set that identifies n
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,23 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.anonymize.release import Release
+from cloister.attacks.details import AttackDetails, Row, fact, keyed
 from cloister.attacks.result import AttackResult, percent
 from cloister.attacks.tables._candidate_classes import CodedColumn, code_column
 from cloister.attacks.tables._published_table import as_table
-from cloister.attacks.tables._table_result import TableAttackResult, most_exposed, share_with_interval
+from cloister.attacks.tables._scores import most_exposed, share_with_interval
 from cloister.core.validation import check_count, check_probability
 from cloister.data.columns import Role
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, UnknownColumnError
 
-__all__ = ["UniquenessResult", "identifying_columns", "uniqueness"]
+__all__ = ["UniquenessDetails", "identifying_columns", "uniqueness"]
 
 _MOST_SETS = 20_000
+_MOST_TOLD = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UniquenessResult(TableAttackResult):
-    """The outcome of a search for identifying columns; the baseline is the best single column.
+class UniquenessDetails(AttackDetails):
+    """What a search for identifying columns found; the baseline is the best single column.
 
     Attributes:
         columns: the columns that the success is about.
@@ -40,27 +42,16 @@ class UniquenessResult(TableAttackResult):
     """
 
     columns: tuple[str, ...]
-    subsets: tuple[tuple[tuple[str, ...], float], ...]
+    subsets: tuple[tuple[tuple[str, ...], float], ...] = field(metadata=fact(write=keyed("columns", "unique")))
 
-    @property
-    def verdict(self) -> str:
-        """Return one sentence for a custodian."""
+    def conclude(self, result: AttackResult, /) -> str:
         return (
-            f"{percent(self.success)} of the rows are the only ones with their {', '.join(self.columns)}; "
-            f"the most telling column alone singles {percent(self.baseline)} out."
+            f"{percent(result.success)} of the rows are the only ones with their {', '.join(self.columns)}; "
+            f"the most telling column alone singles {percent(result.baseline)} out."
         )
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
-        return (
-            *AttackResult.summary(self),
-            *((", ".join(names), percent(share)) for names, share in self.subsets[:20]),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker."""
-        subsets = [{"columns": list(names), "unique": share} for names, share in self.subsets]
-        return {**AttackResult.to_dict(self), "columns": list(self.columns), "subsets": subsets}
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        yield from ((", ".join(names), percent(share)) for names, share in self.subsets[:_MOST_TOLD])
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +82,7 @@ def _unique(groups: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def uniqueness(
     table: Any, *, columns: Sequence[str] | None = None, largest: int = 4, confidence: object = 0.95
-) -> UniquenessResult:
+) -> AttackResult[UniquenessDetails]:
     """Return the share of rows that are unique by all columns together, and by every small set of them.
 
     Args:
@@ -121,7 +112,7 @@ def uniqueness(
 
 def identifying_columns(
     table: Any, *, columns: Sequence[str] | None = None, share: object = 0.95, confidence: object = 0.95
-) -> UniquenessResult:
+) -> AttackResult[UniquenessDetails]:
     """Return a small set of columns by which nearly as many rows are unique as by all of them.
 
     Columns are added one at a time, always the one that makes most rows unique, and those that turn out not to be
@@ -157,19 +148,21 @@ def identifying_columns(
 
 def _result(
     rows: _Rows, names: tuple[str, ...], shares: dict[tuple[str, ...], float], confidence: object
-) -> UniquenessResult:
+) -> AttackResult[UniquenessDetails]:
     unique = _unique(rows.groups(names))
     ordered = sorted(shares.items(), key=lambda item: (len(item[0]), -item[1]))
-    return UniquenessResult(
+    return AttackResult(
         attack="uniqueness",
         assumption=f"knows {', '.join(names)} of a person exactly",
         baseline=max(found for key, found in shares.items() if len(key) == 1),
         queries=len(unique),
         mitigation=("generalize the most telling columns, or leave them out",),
         worst=most_exposed(unique.astype(np.float64)),
-        columns=names,
-        subsets=tuple(ordered),
         **share_with_interval(float(unique.sum()), len(unique), confidence=confidence),
+        details=UniquenessDetails(
+            columns=names,
+            subsets=tuple(ordered),
+        ),
     )
 
 

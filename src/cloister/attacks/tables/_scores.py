@@ -1,37 +1,18 @@
-"""What results of attacks on tables have in common: their own facts, shares with intervals, the most exposed rows."""
+"""Scores of attacks on tables: shares with intervals, the most exposed rows, and the truth to hold them against."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.confidence import binomial_bounds
-from cloister.attacks.result import AttackResult
 from cloister.core.validation import check_confidence
 from cloister.errors import DataError, ParameterTypeError
 
-if TYPE_CHECKING:
-    from cloister.report import Section
-
-__all__ = ["TableAttackResult", "check_truth", "most_exposed", "share_of", "share_with_interval"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableAttackResult(AttackResult):
-    """The outcome of an attack on a table; what its summary adds stands in its report too."""
-
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        from cloister.attacks.result import section_of
-        from cloister.report import Facts, escape_text
-
-        own = self.summary()[len(AttackResult.summary(self)) :]
-        facts = [(escape_text(name), escape_text(text)) for name, text in own]
-        return (section_of(self, level=level, further=(Facts(facts),) if facts else ()),)
+__all__ = ["check_truth", "most_exposed", "share_of", "share_with_interval"]
 
 
 MOST_EXPOSED = 10

@@ -6,8 +6,8 @@ the attacker speaks only when sure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,18 +18,19 @@ from cloister.attacks.anatomy._guesses import KINDS, AnatomyGuesses
 from cloister.attacks.anatomy._two_tables import PublishedAnatomy
 from cloister.attacks.calibration import Calibration, calibration_of, coverage_of
 from cloister.attacks.confidence import binomial_bounds
+from cloister.attacks.details import HELD, AttackDetails, Row, fact
 from cloister.attacks.result import AttackResult, percent
 from cloister.report import Block, Chart, TableBlock, Text
 
 if TYPE_CHECKING:
     from cloister.plotting import Figure
-    from cloister.report import Section
 
-__all__ = ["AnatomyAttackResult", "Run", "blocks_of", "score_guesses"]
+__all__ = ["AnatomyDetails", "Run", "score_guesses"]
 
 
 _WORST = 10
 _SURE = 0.9
+_SWAPPED = " It is wrong too often for chance: it found who goes together, and mixed up the names of the values."
 _MITIGATION = (
     (
         "publish statistics, a model or synthetic rows under differential privacy instead: where quasi-identifiers and "
@@ -57,8 +58,8 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnatomyAttackResult(AttackResult):
-    """The outcome of an attack on a release in two tables. The baseline is what the release promises.
+class AnatomyDetails(AttackDetails):
+    """What an attack on a release in two tables knows. The baseline is what the release promises.
 
     Attributes:
         method: how the attack learns.
@@ -72,6 +73,7 @@ class AnatomyAttackResult(AttackResult):
         coverage: by threshold, the share of people for whom the attacker claims as much, and is right.
         runs: every start; the answer is that of the largest objective.
         learned_from: the quasi-identifiers that were learned from.
+        title: the name of the attack, for charts.
         guesses: the value that the attacker says each record has, in the custodian's order; custodian only.
         certainty: the probability that goes with it; custodian only.
     """
@@ -85,80 +87,50 @@ class AnatomyAttackResult(AttackResult):
     scores: Mapping[str, Calibration] = field(repr=False)
     group_scores: Mapping[str, Calibration] = field(repr=False)
     coverage: tuple[tuple[float, float, float | None], ...] = field(repr=False)
-    runs: tuple[Run, ...] = field(repr=False)
+    runs: tuple[Run, ...] = field(repr=False, metadata=fact(write=lambda runs: [list(astuple(run)) for run in runs]))
     learned_from: tuple[str, ...]
-    guesses: pa.Array = field(repr=False, compare=False)
-    certainty: Floats = field(repr=False, compare=False)
+    title: str = field(repr=False, metadata=HELD)
+    guesses: pa.Array = field(repr=False, compare=False, metadata=HELD)
+    certainty: Floats = field(repr=False, compare=False, metadata=HELD)
 
     @property
     def calibration(self) -> Calibration:
         """Return how well the claimed probabilities fit what happened."""
         return self.scores[self.claim]
 
-    @property
-    def verdict(self) -> str:
-        """Return one sentence or two for a custodian."""
-        if not self.succeeded:
-            return (
-                f"This attack found no more than the release promises: right for {percent(self.success)} of the "
-                f"people, where the release promises {percent(self.baseline)}.{self._remark()} Others may find more."
-            )
-        return (
-            f"An attacker who knows only the two published tables is right for {percent(self.success)} of the people, "
-            f"where the release promises {percent(self.baseline)}.{self._remark()}"
-        )
+    def conclude(self, result: AttackResult, /) -> str:
+        """Return for how many people the attacker is right, beside what the release promises."""
+        promised = f"where the release promises {percent(result.baseline)}."
+        rates = f"right for {percent(result.success)} of the people, {promised}"
+        if result.succeeded:
+            return f"An attacker who knows only the two published tables is {rates}{self._describe_sure()}"
+        swapped = _SWAPPED if result.interval[1] < result.baseline else ""
+        return f"This attack found no more than the release promises: {rates}{swapped} Others may find more."
 
-    def _remark(self) -> str:
-        if self.interval[1] < self.baseline:
-            return (
-                " It is wrong too often for chance: it found who goes together, and mixed up the names of the values."
-            )
+    def _describe_sure(self) -> str:
         sure = next((line for line in self.coverage if line[0] == _SURE), None)
-        if sure is None or sure[2] is None or not self.succeeded:
+        if sure is None or sure[2] is None:
             return ""
         share, right = percent(sure[1]), percent(sure[2])
         return f" About {share} of them it is at least {percent(_SURE)} sure, and then right in {right} of cases."
 
-    def comparisons(self) -> dict[str, float]:
-        """Return the success and what a chart or report shows beside it."""
+    def compare(self, result: AttackResult, /) -> dict[str, float]:
         return {
-            "this attack": self.success,
-            "promised": self.baseline,
+            "this attack": result.success,
+            "promised": result.baseline,
             "without the groups": self.without_groups,
         }
 
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """Return a small table of (name, text) rows for a person."""
+    def tell(self, _: AttackResult, /) -> Iterator[Row]:
+        """Return rows about the learned model, the groups, the starts, and how honest the attacker's claims are."""
         least, most = self.sizes
         size = f"{least}" if least == most else f"{least} to {most}"
         found = [run.success for run in self.runs]
-        return (
-            *AttackResult.summary(self),
-            ("without the groups", f"the learned model alone is right for {percent(self.without_groups)}"),
-            ("groups", f"{self.groups:,} of {size} people; everybody found in {percent(self.whole_groups)} of them"),
-            ("starts", f"{len(found)}; right for {percent(min(found))} to {percent(max(found))}"),
-            (
-                "honesty",
-                f"Brier score {self.calibration.brier:.4f}, {self.calibration.expected_error:.3f} off on average",
-            ),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values that start with a version marker; never what was learned about anybody."""
-        return {
-            **AttackResult.to_dict(self),
-            "method": self.method,
-            "groups": self.groups,
-            "sizes": list(self.sizes),
-            "without_groups": self.without_groups,
-            "whole_groups": self.whole_groups,
-            "claim": self.claim,
-            "scores": {kind: found.to_dict() for kind, found in self.scores.items()},
-            "group_scores": {kind: found.to_dict() for kind, found in self.group_scores.items()},
-            "coverage": [list(line) for line in self.coverage],
-            "runs": [[run.objective, run.success, run.iterations, run.converged] for run in self.runs],
-            "learned_from": list(self.learned_from),
-        }
+        honesty = f"Brier score {self.calibration.brier:.4f}, {self.calibration.expected_error:.3f} off on average"
+        yield "without the groups", f"the learned model alone is right for {percent(self.without_groups)}"
+        yield "groups", f"{self.groups:,} of {size} people; everybody found in {percent(self.whole_groups)} of them"
+        yield "starts", f"{len(found)}; right for {percent(min(found))} to {percent(max(found))}"
+        yield "honesty", honesty
 
     def reliability(self) -> Figure:
         """Return a chart of how often claims of each probability were right, with counts and 95% intervals."""
@@ -170,10 +142,10 @@ class AnatomyAttackResult(AttackResult):
             [found.observed for found in bins],
             [found.interval for found in bins],
             [found.count for found in bins],
-            title=f"Does the attacker know when it is right? {self.attack}",
+            title=f"Does the attacker know when it is right? {self.title}",
             x="claimed probability",
             y="right",
-            subtitle=f"{self.claim} probabilities of {self.trials:,} people, with their number; 95% intervals",
+            subtitle=f"{self.claim} probabilities of {self._people:,} people, with their number; 95% intervals",
         )
 
     def plot_coverage(self) -> Figure:
@@ -186,17 +158,21 @@ class AnatomyAttackResult(AttackResult):
         }
         return lines(
             {name: points for name, points in series.items() if points},
-            title=f"If it only speaks when it is sure: {self.attack}",
+            title=f"If it only speaks when it is sure: {self.title}",
             x="least claimed probability",
             y="share",
-            subtitle=f"of {self.trials:,} people; right among those it decides about",
+            subtitle=f"of {self._people:,} people; right among those it decides about",
         )
 
-    def sections(self, *, level: int = 1) -> tuple[Section, ...]:
-        """Return what a report says about this attack."""
-        from cloister.attacks.result import section_of
+    @property
+    def _people(self) -> int:
+        return len(self.guesses)
 
-        return (section_of(self, level=level, further=blocks_of(self)),)
+    def illustrate(self, _: AttackResult, /) -> tuple[Block, ...]:
+        """Return how reliable the attacker's claims are, their scores, and what happens if it speaks only when sure."""
+        asked = "**Does the attacker know when it is right?** Claims on the diagonal come true as often as they say."
+        chart = Chart(self.reliability(), caption="Claimed probabilities beside how often they were right.")
+        return (Text(asked), chart, _tabulate_scores(self), _tabulate_coverage(self))
 
 
 def score_guesses(
@@ -209,7 +185,7 @@ def score_guesses(
     claim: str,
     runs: tuple[Run, ...],
     confidence: float,
-) -> AnatomyAttackResult:
+) -> AttackResult[AnatomyDetails]:
     """Return the result of answers; the truth is used here and nowhere else.
 
     People of one group are right or wrong together, so the interval takes groups, not people, for independent trials.
@@ -221,7 +197,7 @@ def score_guesses(
     wrong = np.bincount(puzzle.group, ~right, minlength=puzzle.groups)
     claimed = answers.claims[claim]
     position = np.arange(puzzle.rows) if published.positions is None else published.positions
-    return AnatomyAttackResult(
+    return AttackResult(
         attack=attack,
         assumption="knows the two published tables, and nobody's value",
         success=success,
@@ -232,19 +208,22 @@ def score_guesses(
         queries=2,
         mitigation=_MITIGATION,
         worst=_worst(claimed, right, position),
-        method=method,
-        groups=puzzle.groups,
-        sizes=puzzle.sizes,
-        without_groups=float((answers.alone == truth).mean()),
-        whole_groups=float((wrong == 0).mean()),
-        claim=claim,
-        scores={kind: calibration_of(answers.claims[kind], right) for kind in KINDS},
-        group_scores={kind: calibration_of(found, wrong == 0) for kind, found in answers.joint.items()},
-        coverage=coverage_of(claimed, right),
-        runs=runs,
-        learned_from=puzzle.columns,
-        guesses=puzzle.values.take(pa.array(_in_order(answers.guesses, position))),
-        certainty=_in_order(claimed, position),
+        details=AnatomyDetails(
+            title=attack,
+            method=method,
+            groups=puzzle.groups,
+            sizes=puzzle.sizes,
+            without_groups=float((answers.alone == truth).mean()),
+            whole_groups=float((wrong == 0).mean()),
+            claim=claim,
+            scores={kind: calibration_of(answers.claims[kind], right) for kind in KINDS},
+            group_scores={kind: calibration_of(found, wrong == 0) for kind, found in answers.joint.items()},
+            coverage=coverage_of(claimed, right),
+            runs=runs,
+            learned_from=puzzle.columns,
+            guesses=puzzle.values.take(pa.array(_in_order(answers.guesses, position))),
+            certainty=_in_order(claimed, position),
+        ),
     )
 
 
@@ -268,22 +247,12 @@ _EXPLAINED = {
 }
 
 
-def blocks_of(result: AnatomyAttackResult) -> tuple[Block, ...]:
-    """Return the reliability of the attacker's claims, their scores, and what happens if it speaks only when sure."""
-    return (
-        Text("**Does the attacker know when it is right?** Claims on the diagonal come true as often as they say."),
-        Chart(result.reliability(), caption="Claimed probabilities beside how often they were right."),
-        _scores(result),
-        _coverage(result),
-    )
-
-
-def _scores(result: AnatomyAttackResult) -> TableBlock:
+def _tabulate_scores(details: AnatomyDetails) -> TableBlock:
     rows = [
-        [_EXPLAINED[kind] + (" (claimed)" if kind == result.claim else ""), *_numbers(found)]
-        for kind, found in result.scores.items()
+        [_EXPLAINED[kind] + (" (claimed)" if kind == details.claim else ""), *_numbers(found)]
+        for kind, found in details.scores.items()
     ]
-    rows += [[f"a whole group: {_EXPLAINED[kind]}", *_numbers(found)] for kind, found in result.group_scores.items()]
+    rows += [[f"a whole group: {_EXPLAINED[kind]}", *_numbers(found)] for kind, found in details.group_scores.items()]
     return TableBlock(
         ["probabilities", "Brier", "Brier, in 10 bins", "CAL", "REF"],
         rows,
@@ -297,10 +266,10 @@ def _numbers(found: Calibration) -> list[str]:
     return [f"{part:.4f}" for part in parts]
 
 
-def _coverage(result: AnatomyAttackResult) -> TableBlock:
+def _tabulate_coverage(details: AnatomyDetails) -> TableBlock:
     rows = [
         [percent(threshold), percent(share), "" if right is None else percent(right)]
-        for threshold, share, right in result.coverage
+        for threshold, share, right in details.coverage
     ]
     return TableBlock(
         ["at least this sure", "of people", "right about them"],
