@@ -4,9 +4,8 @@ A policy belongs to one object. Nothing is allowed that no rule allows, and a ru
 Changing a policy gives a new value with the next version. Its JSON form (``cloister.policy/1``) has the fields of these
 classes; `cloister.hub.domain.policy_file` reads and writes whole files.
 
-Its parts: the members of a role (people by name, organisations, people with certain attributes, or everybody); rules on
-columns (which are shown, and what each may be used for); and the rules of a role (which operations, with which
-algorithms, for what, when, from where and for how much).
+Its parts can be had from here too: the members of a role (`members`), rules on columns (`column_rules`), and the rules
+of a role (`policy_rules`).
 """
 
 from __future__ import annotations

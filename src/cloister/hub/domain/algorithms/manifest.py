@@ -168,7 +168,7 @@ class Input(ManifestPart):
 
     def __post_init__(self) -> None:
         if self.at_most < self.at_least:
-            raise ManifestError("Fewer columns are the most than the least.", fix="write at_most above at_least.")
+            raise ManifestError("At most is below at least.", fix="write as many for at_most, or more.")
 
     @classmethod
     def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:

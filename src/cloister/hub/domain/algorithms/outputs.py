@@ -141,6 +141,7 @@ def _read_norm(norm: _Norm) -> tuple[str, Fraction]:
     return given[0]
 
 
+_Radius: TypeAlias = Annotated[tuple[str, Fraction], WrittenAs(_Norm, _read_norm, lambda norm: _Norm(**dict([norm])))]
 _Ends: TypeAlias = Annotated[
     "tuple[Fraction, Fraction] | str",
     PlainValidator(lambda found: found if isinstance(found, str) else pair(found)),
@@ -168,9 +169,7 @@ class AlgorithmOutput(ManifestPart):
     shape: Annotated[tuple[int | str, ...], PlainValidator(_read_shape), PlainSerializer(list)]
     title: Annotated[str, line()] = ""
     bounds: _Ends | None = None
-    norm: Annotated[tuple[str, Fraction], WrittenAs(_Norm, _read_norm, lambda norm: _Norm(**dict([norm])))] | None = (
-        None
-    )
+    norm: _Radius | None = None
     default: Number | None = None
 
     def __post_init__(self) -> None:

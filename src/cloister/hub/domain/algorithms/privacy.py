@@ -107,7 +107,7 @@ class PrivacyContract(ManifestPart):
 
     @classmethod
     def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields, among which the contract has to be, and a delta has none but Gaussian noise."""
+        """Return the fields, among which the contract has to be; only Gaussian noise has a delta."""
         require(values, "contract")
         if "delta" in values and values.get("noise") != "gaussian":
             raise mistake(
