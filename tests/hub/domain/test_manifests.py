@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -41,15 +42,15 @@ def test_a_manifest_comes_back_from_json_and_plain_values() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: m.pop("id"), "id is missing"),
+        (lambda m: m.pop("id"), '"id" is missing'),
         (lambda m: m.update(id="K means"), "small letters"),
         (lambda m: m.update(version=1.0), "semantic version"),
         (lambda m: m.update(version="1.0"), "semantic version"),
-        (lambda m: m.update(schema="cloister.algorithm/9"), "schema is not known"),
+        (lambda m: m.update(schema="cloister.algorithm/9"), "schema: this is not known"),
         (lambda m: m.update(entrypoint="clustering.fit"), "module:function"),
         (lambda m: m.update(entrypoint="../x:fit"), "module:function"),
-        (lambda m: m.update(titel="x"), 'unknown part "titel"'),
-        (lambda m: m.update(title="two\nlines"), "title is not a line"),
+        (lambda m: m.update(titel="x"), '"titel" is not known here. Did you mean "title"?'),
+        (lambda m: m.update(title="two\nlines"), "title: this is not a line"),
         (lambda m: m.update(packages=["torch"]), "use only numpy, scipy, sklearn"),
         (lambda m: m.update(packages=["sklearn; import os"]), "use only numpy"),
         (lambda m: m.update(outputs={}), "inputs and outputs"),
@@ -84,7 +85,7 @@ def test_a_manifest_comes_back_from_json_and_plain_values() -> None:
         (lambda m: m["privacy"].update(blocks={"default": 500}), "whole number from"),
         (lambda m: m["resources"].update(wall_seconds=0), "0.1 to 600"),
         (lambda m: m["resources"].update(memory_mb=10**6), "whole number from 16"),
-        (lambda m: m.update(resources=[]), "not a mapping"),
+        (lambda m: m.update(resources=[]), "resources: this is not an object"),
     ],
 )
 def test_what_is_wrong_is_said_with_a_fix(change: Callable[[dict[str, Any]], object], words: str) -> None:
@@ -100,7 +101,7 @@ def test_what_is_wrong_is_said_with_a_fix(change: Callable[[dict[str, Any]], obj
         ("id: [", "not valid YAML"),
         ("id: a\nid: b", "twice"),
         ("a: &x [1]\nb: *x", "anchors or aliases"),
-        ("- 1", "not a mapping"),
+        ("- 1", "not an object"),
         ("!!python/object/apply:os.system [ls]", "not valid YAML"),
         ("x" * 70_000, "too long"),
     ],
@@ -120,9 +121,9 @@ def test_odd_texts_are_refused(text: str, words: str) -> None:
     ],
 )
 def test_parameters_take_what_they_declare(parameter: dict[str, Any], good: object, bad: list[object]) -> None:
-    declared = Parameter.read("x", parameter)
+    declared = replace(Parameter.from_dict({**parameter, "title": "X"}), name="x")
     assert declared.check(good) == good
-    assert Parameter.read("x", declared.to_dict()) == declared
+    assert replace(Parameter.from_dict(declared.to_dict()), name="x") == declared
     assert all(declared.check(corner) == corner for corner in declared.corners())
     for value in bad:
         with pytest.raises(ParameterError, match='"x" is not allowed'):
@@ -132,7 +133,7 @@ def test_parameters_take_what_they_declare(parameter: dict[str, Any], good: obje
 @pytest.mark.parametrize("options", [[], ["a", "a"], [1], "ab", ["a\n"]])
 def test_odd_options_are_refused(options: object) -> None:
     with pytest.raises(ManifestError, match="options"):
-        Parameter.read("x", {"type": "choice", "options": options, "default": "a"})
+        Parameter.from_dict({"type": "choice", "options": options, "default": "a"})
 
 
 def test_versions_are_ordered_as_semantic_versions_are() -> None:
@@ -181,7 +182,7 @@ def test_the_bounds_of_columns_run_along_the_last_axis() -> None:
     ],
 )
 def test_a_contract_covers_what_it_says(stated: dict[str, str], is_person: bool, relation: str, fine: bool) -> None:
-    contract = PrivacyContract.read({"contract": "sample_and_aggregate", **stated})
+    contract = PrivacyContract.from_dict({"contract": "sample_and_aggregate", **stated})
     if fine:
         contract.require_unit(unit_is_person=is_person, adjacency=Adjacency(relation))
     else:
@@ -191,9 +192,9 @@ def test_a_contract_covers_what_it_says(stated: dict[str, str], is_person: bool,
 
 def test_gaussian_prices_have_a_delta() -> None:
     values = {"contract": "sample_and_aggregate", "noise": "gaussian", "epsilon": 1, "delta": 1e-6}
-    contract = PrivacyContract.read(values)
+    contract = PrivacyContract.from_dict(values)
     assert contract.price(epsilon=None, delta=None) == (1, Fraction(1, 10**6))
-    assert PrivacyContract.read(contract.to_dict()) == contract
-    asked = PrivacyContract.read({**values, "delta": "asked"})
+    assert PrivacyContract.from_dict(contract.to_dict()) == contract
+    asked = PrivacyContract.from_dict({**values, "delta": "asked"})
     with pytest.raises(ParameterError, match="needs delta"):
         asked.price(epsilon=None, delta=None)

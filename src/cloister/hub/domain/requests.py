@@ -17,14 +17,28 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+from pydantic import PlainValidator
 
 from cloister.accounting.budget import Budget
-from cloister.errors import ConflictError, ParameterError
-from cloister.hub.domain.json_places import JsonPlace
+from cloister.errors import CloisterError, ConflictError, ParameterError
+from cloister.hub.domain.documents import (
+    Document,
+    Entries,
+    Listed,
+    Moment,
+    Several,
+    Text,
+    Truth,
+    WrittenAs,
+    choice,
+    mistake,
+)
+from cloister.hub.domain.members import Member
 from cloister.hub.domain.operations import NAMED_ONLY, PolicyOperation
-from cloister.hub.domain.policy import AlgorithmReference, Member, Policy
-from cloister.hub.domain.policy_file import read_algorithm
+from cloister.hub.domain.policy import Policy
+from cloister.hub.domain.policy_rules import Algorithm, AlgorithmReference, write_operations
 from cloister.hub.domain.terms import check_purpose
 
 __all__ = [
@@ -77,15 +91,36 @@ _BEFORE = {
 }
 
 
+def _read_budget(values: dict[str, Any]) -> Budget:
+    try:
+        return Budget.from_dict(values)
+    except (TypeError, CloisterError):
+        raise mistake("this is not a budget.", fix="write it as Budget.to_dict() does.") from None
+
+
+def _check_note(value: object) -> str:
+    if not isinstance(value, str):
+        raise mistake("this is not a text.", fix="write a text in quotes.")
+    return value
+
+
+_State: TypeAlias = Annotated[RequestState, choice(RequestState)]
+_Operations: TypeAlias = Annotated[
+    frozenset[PolicyOperation],
+    WrittenAs(Listed[Annotated[PolicyOperation, choice(PolicyOperation)]], frozenset, write_operations),
+]
+_Budget: TypeAlias = Annotated[Budget, WrittenAs(Entries[Any], _read_budget, Budget.to_dict)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(Document):
     """One owner's yes: to which role, until when and with how much of the budget."""
 
-    by: str
-    at: datetime
-    role: str
-    until: datetime
-    budget: Budget | None = None
+    by: Text
+    at: Moment
+    role: Text
+    until: Moment
+    budget: _Budget | None = None
 
     def agrees(self, other: Approval) -> bool:
         """Return whether another owner said yes to the same."""
@@ -93,30 +128,33 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
+class Transition(Document):
     """One step in the life of a request; ``by`` is None for the clock."""
 
-    at: datetime
-    by: str | None
-    state: RequestState
-    note: str = ""
+    at: Moment
+    by: Text | None = None
+    state: _State
+    note: Annotated[str, PlainValidator(_check_note)] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessRequest:
+class AccessRequest(Document):
     """A request for access to one object."""
 
-    request_id: str
-    object_id: str
-    requester: str
-    purpose: str
-    operations: frozenset[PolicyOperation]
-    algorithms: tuple[AlgorithmReference, ...] = ()
-    budget: Budget | None = None
-    two_person: bool = False
-    state: RequestState = RequestState.REQUESTED
-    approvals: tuple[Approval, ...] = ()
-    history: tuple[Transition, ...] = ()
+    called: ClassVar = "The request"
+    aliases: ClassVar = {"object_id": "object"}
+
+    request_id: Text
+    object_id: Text
+    requester: Text
+    purpose: Text
+    operations: _Operations
+    algorithms: Several[Algorithm] = ()
+    budget: _Budget | None = None
+    two_person: Truth = False
+    state: _State = RequestState.REQUESTED
+    approvals: Several[Approval] = ()
+    history: Several[Transition] = ()
 
     @property
     def is_open(self) -> bool:
@@ -310,70 +348,26 @@ def _check_requester(request: AccessRequest, by: str) -> None:
         raise ConflictError("Only the one who made a request may do this.", fix="log in as that person.")
 
 
+_COLUMNS = ("request_id", "requester", "state", "history")
+"""Fields that are kept beside the document of a request, not in it."""
+
+
 def request_to_dict(request: AccessRequest) -> dict[str, Any]:
     """Return what is asked for and approved, without the history."""
-    return {
-        "object": request.object_id,
-        "purpose": request.purpose,
-        "operations": [str(item) for item in PolicyOperation if item in request.operations],
-        "algorithms": [str(item) for item in request.algorithms],
-        "budget": _budget(request.budget),
-        "two_person": request.two_person,
-        "approvals": [
-            {
-                "by": item.by,
-                "at": item.at.isoformat(),
-                "role": item.role,
-                "until": item.until.isoformat(),
-                "budget": _budget(item.budget),
-            }
-            for item in request.approvals
-        ],
-    }
+    return {name: value for name, value in request.to_dict().items() if name not in _COLUMNS}
 
 
 def history_to_list(request: AccessRequest) -> list[dict[str, Any]]:
     """Return every step of a request."""
-    return [
-        {"at": step.at.isoformat(), "by": step.by, "state": str(step.state), "note": step.note}
-        for step in request.history
-    ]
+    return [step.to_dict() for step in request.history]
 
 
 def request_from_dict(
     values: dict[str, Any], history: list[dict[str, Any]], *, request_id: str, requester: str, state: str
 ) -> AccessRequest:
     """Return the request that `request_to_dict` and `history_to_list` wrote."""
-    return AccessRequest(
-        request_id=request_id,
-        object_id=values["object"],
-        requester=requester,
-        purpose=values["purpose"],
-        operations=frozenset(PolicyOperation(item) for item in values["operations"]),
-        algorithms=algorithms_from(values["algorithms"]),
-        budget=_read_budget(values["budget"]),
-        two_person=values["two_person"],
-        state=RequestState(state),
-        approvals=tuple(
-            Approval(
-                by=item["by"],
-                at=datetime.fromisoformat(item["at"]),
-                role=item["role"],
-                until=datetime.fromisoformat(item["until"]),
-                budget=_read_budget(item["budget"]),
-            )
-            for item in values["approvals"]
-        ),
-        history=tuple(
-            Transition(
-                at=datetime.fromisoformat(step["at"]),
-                by=step["by"],
-                state=RequestState(step["state"]),
-                note=step["note"],
-            )
-            for step in history
-        ),
-    )
+    kept = {"request_id": request_id, "requester": requester, "state": state, "history": history}
+    return AccessRequest.from_dict(values | kept)
 
 
 def algorithms_from(names: list[str]) -> tuple[AlgorithmReference, ...]:
@@ -382,12 +376,4 @@ def algorithms_from(names: list[str]) -> tuple[AlgorithmReference, ...]:
     Raises:
         PolicyError: if one is not ``name@version``.
     """
-    return tuple(read_algorithm(JsonPlace(name, "algorithms")) for name in dict.fromkeys(names))
-
-
-def _budget(budget: Budget | None) -> dict[str, Any] | None:
-    return None if budget is None else budget.to_dict()
-
-
-def _read_budget(values: dict[str, Any] | None) -> Budget | None:
-    return None if values is None else Budget.from_dict(values)
+    return tuple(map(AlgorithmReference.parse, dict.fromkeys(names)))

@@ -12,26 +12,33 @@ and the policies that applied are remembered by version.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import reduce
-from typing import TypeVar
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from cloister.errors import ParameterError, did_you_mean
+from cloister.hub.domain.documents import Document, Listed, Text, Texts, Truth, WrittenAs, one_of, whole
 
 __all__ = [
     "ANYTHING",
     "NEUTRAL",
     "NOTHING",
     "VOCABULARY",
+    "ColumnTerms",
     "DataSensitivity",
+    "ObjectTerms",
     "PolicyMark",
     "PurposeSet",
+    "Purposes",
     "UsageTerms",
     "check_purpose",
     "conflicts",
     "inherit",
+    "write_terms",
 ]
 
 
@@ -125,6 +132,9 @@ ANYTHING = PurposeSet((_EVERYTHING,))
 NOTHING = PurposeSet()
 """Allows no purpose."""
 
+Purposes: TypeAlias = Annotated[
+    PurposeSet, WrittenAs(Listed[Text], lambda names: PurposeSet(tuple(names)), lambda purposes: list(purposes.names))
+]
 
 Item = TypeVar("Item")
 
@@ -144,16 +154,31 @@ class DataSensitivity(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class PolicyMark:
+class PolicyMark(Document):
     """The version of a policy that applied to an object when something was made from it."""
 
-    object_id: str
-    version: int
-    digest: str
+    aliases: ClassVar = {"object_id": "object"}
+
+    object_id: Text
+    version: Annotated[int, whole(1)]
+    digest: Text
+
+
+_Level: TypeAlias = Annotated[
+    DataSensitivity,
+    WrittenAs(
+        Annotated[Any, AfterValidator(one_of([level.label for level in DataSensitivity]))],
+        lambda label: DataSensitivity[label.upper()],
+        lambda level: level.label,
+    ),
+]
+_Marks: TypeAlias = Annotated[
+    tuple[PolicyMark, ...], WrittenAs(Listed[PolicyMark], lambda marks: tuple(sorted(marks)), list)
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageTerms:
+class UsageTerms(Document):
     """What an owner states about the use of data; a column may have terms of its own, on top of its dataset's.
 
     Attributes:
@@ -168,19 +193,41 @@ class UsageTerms:
         policies: the policies of the objects that it comes from.
     """
 
-    purposes: PurposeSet = NOTHING
-    sensitivity: DataSensitivity = DataSensitivity.RESTRICTED
-    legal_bases: frozenset[str] = frozenset()
-    regions: frozenset[str] | None = None
-    retention_days: int | None = None
-    not_with: frozenset[str] = frozenset()
-    only_with: frozenset[str] | None = None
-    internal_only: bool = False
-    policies: tuple[PolicyMark, ...] = ()
+    purposes: Purposes = NOTHING
+    sensitivity: _Level = DataSensitivity.RESTRICTED
+    legal_bases: Texts = frozenset()
+    regions: Texts | None = None
+    retention_days: Annotated[int, whole(0)] | None = None
+    not_with: Texts = frozenset()
+    only_with: Texts | None = None
+    internal_only: Truth = False
+    policies: _Marks = ()
 
 
 NEUTRAL = UsageTerms(purposes=ANYTHING, sensitivity=DataSensitivity.PUBLIC)
 """Terms that change no others: a column without terms of its own has these."""
+
+
+def write_terms(terms: UsageTerms, default: UsageTerms) -> dict[str, Any]:
+    """Return terms as plain values, without those that are as in a default."""
+    return {name: value for name, value in terms.to_dict().items() if getattr(terms, name) != getattr(default, name)}
+
+
+def _as_in_a_column(values: Any) -> Any:  # whatever somebody wrote
+    """Return the terms of a column with what they leave out, which is as if the column had none."""
+    if not isinstance(values, Mapping):
+        return values
+    plain = write_terms(NEUTRAL, UsageTerms())
+    return {**values, **{name: value for name, value in plain.items() if values.get(name) is None}}
+
+
+ObjectTerms: TypeAlias = Annotated[UsageTerms, PlainSerializer(lambda terms: write_terms(terms, UsageTerms()))]
+"""Terms of an object: what is not stated allows nothing."""
+
+ColumnTerms: TypeAlias = Annotated[
+    UsageTerms, BeforeValidator(_as_in_a_column), PlainSerializer(lambda terms: write_terms(terms, NEUTRAL))
+]
+"""Terms of a column: what is not stated changes nothing."""
 
 
 def inherit(parents: Iterable[UsageTerms]) -> UsageTerms:

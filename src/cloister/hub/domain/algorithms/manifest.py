@@ -11,62 +11,79 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import yaml
+from pydantic import AfterValidator, PlainSerializer, PlainValidator
 
 from cloister.core import exact
 from cloister.data.schema_file import load_yaml
 from cloister.errors import ManifestError, ParameterError, SchemaError, did_you_mean
-from cloister.hub.domain.algorithms._sections import ManifestSection, finite, pair
+from cloister.hub.domain.algorithms._fields import (
+    Bounds,
+    ManifestPart,
+    Number,
+    finite,
+    line,
+    named,
+)
 from cloister.hub.domain.algorithms.outputs import AlgorithmOutput, OutputLayout
 from cloister.hub.domain.algorithms.privacy import PrivacyContract
 from cloister.hub.domain.algorithms.versions import Version
+from cloister.hub.domain.documents import WrittenAs, mistake, one_of, require, whole
 
 TYPES = ("integer", "number", "choice", "boolean")
+_NEEDED = {"integer": "bounds", "number": "bounds", "choice": "options"}
 
 Value: TypeAlias = "int | float | str | bool"
 
 
+def _check_options(found: Any) -> tuple[str, ...]:  # whatever the file holds
+    fine = isinstance(found, list) and 1 <= len(found) <= 50 and all(map(_is_short_text, found))
+    if not fine or len(set(found)) != len(found):
+        raise mistake("this is not a list of different short texts.", fix='write options: ["a", "b"].')
+    return tuple(found)
+
+
+def _is_short_text(item: object) -> bool:
+    return isinstance(item, str) and 1 <= len(item) <= 60 and item.isprintable()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(ManifestPart):
     """One parameter: its type, its bounds or options, and its default."""
 
-    name: str
-    type: str
-    default: Value
-    bounds: tuple[Fraction, Fraction] | None = None
-    options: tuple[str, ...] = ()
-    title: str = ""
+    unwritten: ClassVar = ("name",)
+    left_out: ClassVar = ("bounds", "options")
+
+    name: str = ""
+    type: Annotated[str, PlainValidator(one_of(TYPES))]
+    # Its own check is below, since it needs the bounds or options.
+    default: Annotated[Value, PlainValidator(lambda value: value)]
+    title: Annotated[str, line()] = ""
+    bounds: Bounds | None = None
+    options: Annotated[tuple[str, ...], PlainValidator(_check_options), PlainSerializer(list)] = ()
+
+    def __post_init__(self) -> None:
+        if self.type == "integer" and self.bounds is not None and any(end.denominator != 1 for end in self.bounds):
+            raise ManifestError("The bounds are not whole.", fix="write two whole numbers.")
+        try:
+            object.__setattr__(self, "default", self.check(self.default))
+        except ParameterError as error:
+            raise ManifestError("The default is not allowed.", fix=error.fix) from None
 
     @classmethod
-    def read(cls, name: str, values: object) -> Parameter:
-        """Return the parameter that plain values state."""
-        section = ManifestSection(
-            values, where=f"parameters.{name}", known=("type", "bounds", "options", "default", "title")
-        )
-        kind = section.choice("type", TYPES)
-        bounds: tuple[Fraction, Fraction] | None = None
-        options: tuple[str, ...] = ()
-        if kind in ("integer", "number"):
-            bounds = pair(section.any("bounds"), section.path("bounds"))
-            if kind == "integer" and any(end.denominator != 1 for end in bounds):
-                raise ManifestError(f"{section.path('bounds')} are not whole.", fix="write two whole numbers.")
-        if kind == "choice":
-            options = _options(section)
-        parameter = cls(
-            name=name,
-            type=kind,
-            default=0,
-            bounds=bounds,
-            options=options,
-            title=section.text("title", name),
-        )
-        try:
-            default = parameter.check(section.any("default"))
-        except ParameterError as error:
-            raise ManifestError(f"The default of {section.where} is not allowed.", fix=error.fix) from None
-        return cls(name=name, type=kind, default=default, bounds=bounds, options=options, title=parameter.title)
+    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields that a parameter of this type has; what another type would have is not looked at."""
+        kind = values.get("type")
+        needed = _NEEDED.get(kind) if isinstance(kind, str) else None
+        if needed is not None:
+            require(values, needed)
+        return {name: value for name, value in values.items() if name not in {"bounds", "options"} - {needed}}
+
+    def finish(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields, with bounds as numbers of the parameter's own type."""
+        return values | {"bounds": list(self.corners())} if self.bounds is not None else values
 
     def check(self, value: object) -> Value:
         """Return a value that a user chose, if it is allowed.
@@ -83,7 +100,7 @@ class Parameter:
                 return value
             case "number" if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
                 try:
-                    found = finite(value, self.name)
+                    found = finite(value)
                 except ManifestError:
                     found = None
                 if found is not None and self._within(found):
@@ -96,15 +113,6 @@ class Parameter:
             low, high = self.bounds
             return (int(low), int(high)) if self.type == "integer" else (float(low), float(high))
         return self.options if self.type == "choice" else (False, True)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plain values that `read` takes."""
-        values: dict[str, Any] = {"type": self.type, "default": self.default, "title": self.title}
-        if self.bounds is not None:
-            values["bounds"] = list(self.corners())
-        if self.options:
-            values["options"] = list(self.options)
-        return values
 
     def _within(self, value: Fraction) -> bool:
         return self.bounds is not None and self.bounds[0] <= value <= self.bounds[1]
@@ -135,17 +143,6 @@ def choose_values(parameters: tuple[Parameter, ...], given: Mapping[str, object]
     return {name: parameter.check(given.get(name, parameter.default)) for name, parameter in known.items()}
 
 
-def _options(section: ManifestSection) -> tuple[str, ...]:
-    found = section.any("options")
-    fine = isinstance(found, list) and 1 <= len(found) <= 50 and len(set(map(str, found))) == len(found)
-    if not fine or not all(isinstance(item, str) and item and item.isprintable() and len(item) <= 60 for item in found):
-        raise ManifestError(
-            f"{section.path('options')} is not a list of different short texts.", fix='write options: ["a", "b"].'
-        )
-    return tuple(found)
-
-
-SCHEMA = "cloister.algorithm/1"
 PACKAGES = ("numpy", "scipy", "sklearn")
 """What foreign code may import besides the standard library and itself."""
 
@@ -155,46 +152,28 @@ _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
 _MODULE = r"[A-Za-z_][A-Za-z0-9_]*"
 _ENTRY = re.compile(rf"{_MODULE}(?:\.{_MODULE})*:{_MODULE}", re.ASCII)
 _DOTTED = re.compile(rf"{_MODULE}(?:\.{_MODULE})*", re.ASCII)
-_KEYS = (
-    "schema",
-    "id",
-    "version",
-    "title",
-    "description",
-    "author",
-    "license",
-    "entrypoint",
-    "packages",
-    "inputs",
-    "parameters",
-    "outputs",
-    "privacy",
-    "resources",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
+class Input(ManifestPart):
     """Columns that the data user chooses: how many, and whether they hold numbers or public categories."""
 
-    name: str
-    kind: str = "numeric"
-    at_least: int = 1
-    at_most: int = 1
-    title: str = ""
+    unwritten: ClassVar = ("name",)
+
+    name: str = ""
+    kind: Annotated[str, PlainValidator(one_of(("numeric", "category")))]
+    at_least: Annotated[int, whole(1, 100)] = 1
+    at_most: Annotated[int, whole(1, 100)] = 1
+    title: Annotated[str, line()] = ""
+
+    def __post_init__(self) -> None:
+        if self.at_most < self.at_least:
+            raise ManifestError("At most is below at least.", fix="write as many for at_most, or more.")
 
     @classmethod
-    def read(cls, name: str, values: object) -> Input:
-        """Return the input that plain values state."""
-        section = ManifestSection(values, where=f"inputs.{name}", known=("kind", "at_least", "at_most", "title"))
-        fewest = section.whole("at_least", 1, low=1, high=100)
-        return cls(
-            name=name,
-            kind=section.choice("kind", ("numeric", "category")),
-            at_least=fewest,
-            at_most=section.whole("at_most", fewest, low=fewest, high=100),
-            title=section.text("title", name),
-        )
+    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields; as many columns as needed are also the most, unless stated."""
+        return {"at_most": values.get("at_least", 1)} | values
 
     def check(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return the chosen columns if their number is right."""
@@ -207,58 +186,80 @@ class Input:
             raise ParameterError(f'The input "{self.name}" has a column twice.', fix="choose each column once.")
         return tuple(columns)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plain values that `read` takes."""
-        return {"kind": self.kind, "at_least": self.at_least, "at_most": self.at_most, "title": self.title}
+
+def _check_wall_seconds(seconds: Fraction) -> Fraction:
+    if not Fraction(1, 10) <= seconds <= 600:
+        raise mistake("this is not from 0.1 to 600.", fix="write for example 1.")
+    return seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
+class Resources(ManifestPart):
     """What one block may use. Every block takes the whole wall time, whether the code needs it or not."""
 
-    cpu_seconds: int = 1
-    memory_mb: int = 256
-    wall_seconds: Fraction = Fraction(1)
+    cpu_seconds: Annotated[int, whole(1, 600)] = 1
+    memory_mb: Annotated[int, whole(16, 4096)] = 256
+    wall_seconds: Annotated[Number, AfterValidator(_check_wall_seconds)] = Fraction(1)
 
-    @classmethod
-    def read(cls, values: object) -> Resources:
-        """Return the resources that plain values state."""
-        section = ManifestSection(values, where="resources", known=("cpu_seconds", "memory_mb", "wall_seconds"))
-        wall = section.number("wall_seconds", 1)
-        if not Fraction(1, 10) <= wall <= 600:
-            raise ManifestError("resources.wall_seconds is not from 0.1 to 600.", fix="write for example 1.")
-        return cls(
-            cpu_seconds=section.whole("cpu_seconds", 1, low=1, high=600),
-            memory_mb=section.whole("memory_mb", 256, low=16, high=4096),
-            wall_seconds=wall,
+
+def _matching(pattern: re.Pattern[str], allowed: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise mistake("this is malformed.", fix=f"write {allowed}.")
+        return text
+
+    return AfterValidator(check)
+
+
+def _check_packages(found: Any) -> tuple[str, ...]:  # whatever the file holds
+    if not isinstance(found, list) or len(found) > 20 or not all(map(_is_offered, found)):
+        raise mistake(
+            "this lists something that is not offered.",
+            fix=f"use only {', '.join(PACKAGES)}, or modules in them such as sklearn.cluster.",
         )
+    return tuple(sorted({*found, "numpy"}))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plain values that `read` takes."""
-        return {
-            "cpu_seconds": self.cpu_seconds,
-            "memory_mb": self.memory_mb,
-            "wall_seconds": float(self.wall_seconds),
-        }
+
+def _is_offered(item: object) -> bool:
+    if not isinstance(item, str) or not _DOTTED.fullmatch(item):
+        return False
+    return item.partition(".")[0] in PACKAGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(ManifestPart):
     """One version of a foreign algorithm, as its provider states it."""
 
-    id: str
-    version: Version
-    title: str
-    description: str
-    author: str
-    license: str
-    entrypoint: str
-    packages: tuple[str, ...]
-    inputs: tuple[Input, ...]
-    parameters: tuple[Parameter, ...]
-    outputs: tuple[AlgorithmOutput, ...]
+    schema_marker: ClassVar = "cloister.algorithm/1"
+
+    id: Annotated[str, line(100), _matching(_ID, "small letters, digits and hyphens, such as k-means")]
+    version: Annotated[Version, WrittenAs(Any, Version.parse, str)]
+    title: Annotated[str, line()]
+    description: Annotated[str, line(2000)]
+    author: Annotated[str, line()]
+    license: Annotated[str, line()]
+    entrypoint: Annotated[str, line(100), _matching(_ENTRY, "module:function, such as clustering:fit")]
+    packages: Annotated[tuple[str, ...], PlainValidator(_check_packages), PlainSerializer(list)] = ("numpy",)
+    inputs: Annotated[tuple[Input, ...], named(Input, most=20)]
+    parameters: Annotated[tuple[Parameter, ...], named(Parameter, most=50)] = ()
+    outputs: Annotated[tuple[AlgorithmOutput, ...], named(AlgorithmOutput, most=20)]
     privacy: PrivacyContract
-    resources: Resources
+    resources: Resources = Resources()
+
+    def __post_init__(self) -> None:
+        names = [item.name for item in self.inputs]
+        if set(names) & {item.name for item in self.parameters}:
+            raise ManifestError("An input and a parameter have the same name.", fix="give each its own name.")
+        if not self.inputs or not self.outputs:
+            raise ManifestError("The manifest needs inputs and outputs.", fix="declare at least one of each.")
+        integers = [item.name for item in self.parameters if item.type == "integer" and _is_axis(item)]
+        for output in self.outputs:
+            output.check_names(integers=integers, inputs=names)
+
+    @classmethod
+    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields; the title is also the description, unless stated."""
+        return {"description": values["title"]} | values if "title" in values else values
 
     @classmethod
     def parse(cls, text: str) -> Manifest:
@@ -277,62 +278,6 @@ class Manifest:
             raise ManifestError(error.problem, fix=error.fix) from None
         return cls.from_dict(values)
 
-    @classmethod
-    def from_dict(cls, values: object) -> Manifest:
-        """Return the manifest that plain values state.
-
-        Raises:
-            ManifestError: with the first part that is wrong.
-        """
-        section = ManifestSection(values, where="The manifest", known=_KEYS)
-        section.choice("schema", (SCHEMA,))
-        inputs = tuple(Input.read(*item) for item in section.named("inputs", most=20).items())
-        parameters = tuple(Parameter.read(*item) for item in section.named("parameters", most=50, default={}).items())
-        names = [item.name for item in inputs]
-        integers = [item.name for item in parameters if item.type == "integer" and _is_axis(item)]
-        if set(names) & {item.name for item in parameters}:
-            raise ManifestError("An input and a parameter have the same name.", fix="give each its own name.")
-        outputs = tuple(
-            AlgorithmOutput.read(name, item, integers=integers, inputs=names)
-            for name, item in section.named("outputs", most=20).items()
-        )
-        if not inputs or not outputs:
-            raise ManifestError("The manifest needs inputs and outputs.", fix="declare at least one of each.")
-        return cls(
-            id=_matching(section, "id", _ID, "small letters, digits and hyphens, such as k-means"),
-            version=Version.parse(section.any("version")),
-            title=section.text("title"),
-            description=section.text("description", section.text("title"), most=2000),
-            author=section.text("author"),
-            license=section.text("license"),
-            entrypoint=_matching(section, "entrypoint", _ENTRY, "module:function, such as clustering:fit"),
-            packages=_packages(section),
-            inputs=inputs,
-            parameters=parameters,
-            outputs=outputs,
-            privacy=PrivacyContract.read(section.any("privacy")),
-            resources=Resources.read(section.any("resources", {})),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plain values that `from_dict` takes."""
-        return {
-            "schema": SCHEMA,
-            "id": self.id,
-            "version": str(self.version),
-            "title": self.title,
-            "description": self.description,
-            "author": self.author,
-            "license": self.license,
-            "entrypoint": self.entrypoint,
-            "packages": list(self.packages),
-            "inputs": {item.name: item.to_dict() for item in self.inputs},
-            "parameters": {item.name: item.to_dict() for item in self.parameters},
-            "outputs": {item.name: item.to_dict() for item in self.outputs},
-            "privacy": self.privacy.to_dict(),
-            "resources": self.resources.to_dict(),
-        }
-
     def to_json(self) -> str:
         """Return the manifest as JSON that `parse` gives back equal."""
         return json.dumps(self.to_dict(), indent=2)
@@ -350,27 +295,3 @@ class Manifest:
 
 def _is_axis(parameter: Parameter) -> bool:
     return parameter.bounds is not None and parameter.bounds[0] >= 1
-
-
-def _matching(section: ManifestSection, name: str, pattern: re.Pattern[str], allowed: str) -> str:
-    found = section.text(name, most=100)
-    if not pattern.fullmatch(found):
-        raise ManifestError(f"{section.path(name)} is malformed.", fix=f"write {allowed}.")
-    return found
-
-
-def _packages(section: ManifestSection) -> tuple[str, ...]:
-    found = section.any("packages", ["numpy"])
-    fine = isinstance(found, list) and len(found) <= 20 and all(map(_is_offered, found))
-    if not fine:
-        raise ManifestError(
-            "packages lists something that is not offered.",
-            fix=f"use only {', '.join(PACKAGES)}, or modules in them such as sklearn.cluster.",
-        )
-    return tuple(sorted({*found, "numpy"}))
-
-
-def _is_offered(item: object) -> bool:
-    if not isinstance(item, str) or not _DOTTED.fullmatch(item):
-        return False
-    return item.partition(".")[0] in PACKAGES

@@ -16,14 +16,16 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import PlainSerializer, PlainValidator
 
 from cloister.core import exact
 from cloister.errors import ManifestError, ParameterError
-from cloister.hub.domain.algorithms._sections import ManifestSection, finite, pair
+from cloister.hub.domain.algorithms._fields import ManifestPart, Number, line, pair
+from cloister.hub.domain.documents import WrittenAs, mistake
 
 __all__ = ["MOST_COORDINATES", "AlgorithmOutput", "Clip", "OutputLayout"]
 
@@ -108,70 +110,92 @@ class Clip:
 
 MOST_COORDINATES = 10_000
 _MOST_AXES = 3
-_NORMS = ("l1", "l2")
+_PUBLIC_AXES = "use whole numbers, names of integer parameters, or names of inputs (their number of columns)."
+
+
+def _read_shape(found: Any) -> tuple[int | str, ...]:  # whatever the file holds
+    if not isinstance(found, list) or len(found) > _MOST_AXES:
+        raise mistake(
+            f"this is not a list of at most {_MOST_AXES} axes.",
+            fix="write for example shape: [3], or shape: [] for one number.",
+        )
+    if not all(isinstance(axis, str) or (type(axis) is int and 1 <= axis <= MOST_COORDINATES) for axis in found):
+        raise mistake("this has an axis that is not public.", fix=_PUBLIC_AXES)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlgorithmOutput:
+class _Norm(ManifestPart):
+    left_out: ClassVar = ("l1", "l2")
+
+    l1: Number | None = None
+    l2: Number | None = None
+
+
+def _read_norm(norm: _Norm) -> tuple[str, Fraction]:
+    given = [(name, radius) for name, radius in (("l1", norm.l1), ("l2", norm.l2)) if radius is not None]
+    if len(given) != 1:
+        raise mistake("this needs one of l1 and l2.", fix="write for example norm: {l1: 1}.")
+    if given[0][1] <= 0:
+        raise mistake("this is not above 0.", fix="write a positive radius.")
+    return given[0]
+
+
+_Radius: TypeAlias = Annotated[tuple[str, Fraction], WrittenAs(_Norm, _read_norm, lambda norm: _Norm(**dict([norm])))]
+_Ends: TypeAlias = Annotated[
+    "tuple[Fraction, Fraction] | str",
+    PlainValidator(lambda found: found if isinstance(found, str) else pair(found)),
+    PlainSerializer(lambda ends: ends if isinstance(ends, str) else list(map(float, ends))),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlgorithmOutput(ManifestPart):
     """One declared output.
 
     Attributes:
         name: what it is called in the answer.
         shape: for each axis a number, the name of an integer parameter, or the name of an input (its columns).
+        title: what it is, for people.
         bounds: (lower, upper) of every value, or the name of an input whose columns' bounds apply along the last axis.
         norm: ("l1" or "l2", radius) instead of bounds.
         default: what stands in where a block gave nothing; by default the middle.
-        title: what it is, for people.
     """
 
-    name: str
-    shape: tuple[int | str, ...]
-    bounds: tuple[Fraction, Fraction] | str | None = None
-    norm: tuple[str, Fraction] | None = None
-    default: Fraction | None = None
-    title: str = ""
+    unwritten: ClassVar = ("name",)
+    left_out: ClassVar = ("bounds", "norm", "default")
 
-    @classmethod
-    def read(cls, name: str, values: object, *, integers: Collection[str], inputs: Collection[str]) -> AlgorithmOutput:
-        """Return the output that plain values state."""
-        section = ManifestSection(
-            values, where=f"outputs.{name}", known=("shape", "bounds", "norm", "default", "title")
-        )
-        shape = _shape(section, (*integers, *inputs))
-        if section.has("bounds") == section.has("norm"):
+    name: str = ""
+    shape: Annotated[tuple[int | str, ...], PlainValidator(_read_shape), PlainSerializer(list)]
+    title: Annotated[str, line()] = ""
+    bounds: _Ends | None = None
+    norm: _Radius | None = None
+    default: Number | None = None
+
+    def __post_init__(self) -> None:
+        if (self.bounds is None) == (self.norm is None):
             raise ManifestError(
-                f"{section.where} needs either bounds or a norm.",
+                "This needs either bounds or a norm.",
                 fix="write bounds: [0, 1], or norm: {l1: 1}; values are clipped to them before noise is added.",
             )
-        output = cls(
-            name=name,
-            shape=shape,
-            bounds=_bounds(section, inputs, shape) if section.has("bounds") else None,
-            norm=_norm(section) if section.has("norm") else None,
-            default=section.number("default") if section.has("default") else None,
-            title=section.text("title", name),
-        )
-        if output.default is not None and isinstance(output.bounds, str):
+        if self.default is not None and isinstance(self.bounds, str):
             raise ManifestError(
-                f"{section.path('default')} cannot be one number for columns of different bounds.",
+                "The default cannot be one number for columns of different bounds.",
                 fix="leave default out: the middle of each column's bounds is used.",
             )
-        if output.default is not None and not output._allows(output.default):
-            raise ManifestError(f"{section.path('default')} is out of bounds.", fix="write a value within the bounds.")
-        return output
+        if self.default is not None and not self._allows(self.default):
+            raise ManifestError("The default is out of bounds.", fix="write a value within the bounds.")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plain values that `read` takes."""
-        values: dict[str, Any] = {"shape": list(self.shape), "title": self.title}
-        if isinstance(self.bounds, str):
-            values["bounds"] = self.bounds
-        elif self.bounds is not None:
-            values["bounds"] = [float(end) for end in self.bounds]
-        if self.norm is not None:
-            values["norm"] = {self.norm[0]: float(self.norm[1])}
-        if self.default is not None:
-            values["default"] = float(self.default)
-        return values
+    def check_names(self, *, integers: Collection[str], inputs: Collection[str]) -> None:
+        """Raise where an axis or the bounds name anything but integer parameters and inputs of the same manifest."""
+        if any(isinstance(axis, str) and axis not in (*integers, *inputs) for axis in self.shape):
+            raise ManifestError(f"outputs.{self.name}.shape: this has an axis that is not public.", fix=_PUBLIC_AXES)
+        is_last = self.bounds in inputs and bool(self.shape) and self.shape[-1] == self.bounds
+        if isinstance(self.bounds, str) and not is_last:
+            raise ManifestError(
+                f"outputs.{self.name}.bounds: this does not name the input of the last axis.",
+                fix="write two numbers, or the name of an input that is also the last axis of the shape.",
+            )
 
     def resolve(self, parameters: Mapping[str, object], column_bounds: Mapping[str, list[tuple[float, float]]]) -> Clip:
         """Return the output with the shape and bounds that public choices give it."""
@@ -249,45 +273,3 @@ def _axis(axis: int | str, parameters: Mapping[str, object], columns: Mapping[st
         return len(columns[axis])
     found = parameters[axis]
     return found if isinstance(found, int) else 0
-
-
-def _shape(section: ManifestSection, names: Collection[str]) -> tuple[int | str, ...]:
-    found = section.any("shape")
-    if not isinstance(found, list) or len(found) > _MOST_AXES:
-        raise ManifestError(
-            f"{section.path('shape')} is not a list of at most {_MOST_AXES} axes.",
-            fix="write for example shape: [3], or shape: [] for one number.",
-        )
-    for axis in found:
-        fine = axis in names if isinstance(axis, str) else type(axis) is int and 1 <= axis <= MOST_COORDINATES
-        if not fine:
-            raise ManifestError(
-                f"{section.path('shape')} has an axis that is not public.",
-                fix="use whole numbers, names of integer parameters, or names of inputs (their number of columns).",
-            )
-    return tuple(found)
-
-
-def _bounds(
-    section: ManifestSection, inputs: Collection[str], shape: tuple[int | str, ...]
-) -> tuple[Fraction, Fraction] | str:
-    found = section.any("bounds")
-    if not isinstance(found, str):
-        return pair(found, section.path("bounds"))
-    if found not in inputs or not shape or shape[-1] != found:
-        raise ManifestError(
-            f"{section.path('bounds')} does not name the input of the last axis.",
-            fix="write two numbers, or the name of an input that is also the last axis of the shape.",
-        )
-    return found
-
-
-def _norm(section: ManifestSection) -> tuple[str, Fraction]:
-    inner = ManifestSection(section.any("norm"), where=section.path("norm"), known=_NORMS)
-    given = [kind for kind in _NORMS if inner.has(kind)]
-    if len(given) != 1:
-        raise ManifestError(f"{inner.where} needs one of l1 and l2.", fix="write for example norm: {l1: 1}.")
-    radius = finite(inner.any(given[0]), inner.path(given[0]))
-    if radius <= 0:
-        raise ManifestError(f"{inner.where} is not above 0.", fix="write a positive radius.")
-    return given[0], radius

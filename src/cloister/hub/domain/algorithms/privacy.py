@@ -7,14 +7,18 @@ code. Noise that the algorithm adds itself counts for nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import PlainSerializer, PlainValidator
 
 from cloister.core import exact, validation
 from cloister.core.guarantees import Adjacency
 from cloister.errors import CloisterError, ManifestError, ParameterError
-from cloister.hub.domain.algorithms._sections import ManifestSection
+from cloister.hub.domain.algorithms._fields import ManifestPart, finite
+from cloister.hub.domain.documents import mistake, one_of, require, whole
 
 CONTRACTS = ("sample_and_aggregate",)
 AGGREGATIONS = ("mean", "median")
@@ -26,16 +30,55 @@ ASKED = "asked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks:
+class Blocks(ManifestPart):
     """How many blocks a run may have."""
 
-    default: int = 20
-    fewest: int = 5
-    most: int = 200
+    default: Annotated[int, whole(2, MOST_BLOCKS)] = 20
+    fewest: Annotated[int, whole(2, MOST_BLOCKS)] = 5
+    most: Annotated[int, whole(2, MOST_BLOCKS)] = 200
+
+    def __post_init__(self) -> None:
+        for name, low in (("fewest", 2), ("default", self.fewest)):
+            if not low <= getattr(self, name) <= self.most:
+                raise ManifestError(
+                    f"{name.capitalize()} is not a whole number from {low} to {self.most}.",
+                    fix=f"write for example {name}: {low}.",
+                )
+
+    @classmethod
+    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields; what is not stated gives way to what is."""
+        if any(type(number) is not int for number in values.values()):
+            return values
+        plain = cls()
+        most = values.get("most", plain.most)
+        fewest = values.get("fewest", min(plain.fewest, most))
+        return {"fewest": fewest, "default": min(max(plain.default, fewest), most)} | values
+
+
+def _price(check: Callable[[object], Fraction]) -> PlainValidator:
+    def read(value: Any) -> Fraction | None:  # whatever the file holds
+        if value == ASKED:
+            return None
+        try:
+            return check(finite(value))
+        except CloisterError as error:
+            raise ManifestError(
+                "This is neither a number that can be a price nor the word asked.", fix=error.fix
+            ) from None
+
+    return PlainValidator(read)
+
+
+def _positive_delta(value: object) -> Fraction:
+    return validation.check_delta(value, allow_zero=False)
+
+
+_WRITTEN_PRICE = PlainSerializer(lambda price: ASKED if price is None else float(price))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivacyContract:
+class PrivacyContract(ManifestPart):
     """What a run promises.
 
     Attributes:
@@ -43,43 +86,38 @@ class PrivacyContract:
         aggregation: the mean or the median of the blocks.
         noise: "laplace" (epsilon) or "gaussian" (epsilon and delta) for means; the median is pure.
         epsilon: the price of a run, or None if the data user names it.
-        delta: likewise, for Gaussian noise.
         blocks: how many blocks a run may have.
         unit: to whom it applies: "row", "person" or "any".
         neighbors: the neighbor relation that it is meant for, or "any".
+        delta: as epsilon, for Gaussian noise.
     """
 
-    contract: str = "sample_and_aggregate"
-    aggregation: str = "mean"
-    noise: str = "laplace"
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
+    contract: Annotated[str, PlainValidator(one_of(CONTRACTS))] = "sample_and_aggregate"
+    aggregation: Annotated[str, PlainValidator(one_of(AGGREGATIONS))] = "mean"
+    noise: Annotated[str, PlainValidator(one_of(NOISES))] = "laplace"
+    epsilon: Annotated[Fraction | None, _price(validation.check_epsilon), _WRITTEN_PRICE] = None
     blocks: Blocks = Blocks()
-    unit: str = "any"
-    neighbors: str = "any"
+    unit: Annotated[str, PlainValidator(one_of(UNITS))] = "any"
+    neighbors: Annotated[str, PlainValidator(one_of(NEIGHBORS))] = "any"
+    delta: Annotated[Fraction | None, _price(_positive_delta), _WRITTEN_PRICE] = None
+
+    def __post_init__(self) -> None:
+        if self.aggregation == "median" and self.is_gaussian:
+            raise ManifestError("A median has no Gaussian noise.", fix="write noise: laplace, or aggregation: mean.")
 
     @classmethod
-    def read(cls, values: object) -> PrivacyContract:
-        """Return the contract that plain values state."""
-        known = ("contract", "aggregation", "noise", "epsilon", "delta", "blocks", "unit", "neighbors")
-        section = ManifestSection(values, where="privacy", known=known)
-        contract = cls(
-            contract=section.choice("contract", CONTRACTS),
-            aggregation=section.choice("aggregation", AGGREGATIONS, "mean"),
-            noise=section.choice("noise", NOISES, "laplace"),
-            epsilon=_price(section, "epsilon"),
-            delta=_price(section, "delta"),
-            blocks=_blocks(section),
-            unit=section.choice("unit", UNITS, "any"),
-            neighbors=section.choice("neighbors", NEIGHBORS, "any"),
-        )
-        if section.has("delta") and not contract.is_gaussian:
-            raise ManifestError(
-                "privacy.delta is for Gaussian noise.", fix="leave delta out, or write noise: gaussian."
+    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields, among which the contract has to be; only Gaussian noise has a delta."""
+        require(values, "contract")
+        if "delta" in values and values.get("noise") != "gaussian":
+            raise mistake(
+                "this is for Gaussian noise.", fix="leave delta out, or write noise: gaussian.", at=("delta",)
             )
-        if contract.aggregation == "median" and contract.noise == "gaussian":
-            raise ManifestError("A median has no Gaussian noise.", fix="write noise: laplace, or aggregation: mean.")
-        return contract
+        return values
+
+    def finish(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields, with a delta where the noise has one."""
+        return {name: value for name, value in values.items() if name != "delta" or self.is_gaussian}
 
     @property
     def is_gaussian(self) -> bool:
@@ -120,38 +158,6 @@ class PrivacyContract:
                 fix="choose another algorithm, or ask its provider to support this dataset's unit and relation.",
             )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plain values that `read` takes."""
-        values: dict[str, Any] = {
-            "contract": self.contract,
-            "aggregation": self.aggregation,
-            "noise": self.noise,
-            "epsilon": ASKED if self.epsilon is None else float(self.epsilon),
-            "blocks": {"default": self.blocks.default, "fewest": self.blocks.fewest, "most": self.blocks.most},
-            "unit": self.unit,
-            "neighbors": self.neighbors,
-        }
-        if self.is_gaussian:
-            values["delta"] = ASKED if self.delta is None else float(self.delta)
-        return values
-
-
-def _price(section: ManifestSection, name: str) -> Fraction | None:
-    found = section.any(name, ASKED)
-    if found == ASKED:
-        return None
-    try:
-        check = validation.check_epsilon if name == "epsilon" else _positive_delta
-        return check(section.number(name))
-    except CloisterError as error:
-        raise ManifestError(
-            f"{section.path(name)} is neither a number that can be a price nor the word asked.", fix=error.fix
-        ) from None
-
-
-def _positive_delta(value: object) -> Fraction:
-    return validation.check_delta(value, allow_zero=False)
-
 
 def _settle_price(name: str, declared: Fraction | None, asked: object) -> Fraction:
     if asked is None:
@@ -168,12 +174,3 @@ def _refuse_delta(delta: object) -> Fraction:
     if delta is not None and exact.number(delta, name="delta") != 0:
         raise ParameterError("The algorithm has no delta.", fix="leave delta out.")
     return Fraction(0)
-
-
-def _blocks(section: ManifestSection) -> Blocks:
-    inner = ManifestSection(section.any("blocks", {}), where="privacy.blocks", known=("default", "fewest", "most"))
-    plain = Blocks()
-    most = inner.whole("most", plain.most, low=2, high=MOST_BLOCKS)
-    fewest = inner.whole("fewest", min(plain.fewest, most), low=2, high=most)
-    default = inner.whole("default", min(max(plain.default, fewest), most), low=fewest, high=most)
-    return Blocks(default=default, fewest=fewest, most=most)

@@ -50,7 +50,7 @@ class Version:
         found = _WRITTEN.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
         if found is None:
             raise ManifestError(
-                "version is not a semantic version.", fix='write three numbers in quotes, such as version: "1.0.0".'
+                "This is not a semantic version.", fix='write three numbers in quotes, such as version: "1.0.0".'
             )
         major, minor, patch, before = found.groups()
         return cls(int(major), int(minor), int(patch), tuple(before.split(".")) if before else ())

@@ -11,10 +11,8 @@ from sqlalchemy.orm import Session
 from cloister.errors import ConflictError, NotFoundError
 from cloister.hub.domain.actions import ObjectRelation
 from cloister.hub.domain.decisions import Decision
-from cloister.hub.domain.json_places import JsonPlace
 from cloister.hub.domain.operations import PolicyOperation
 from cloister.hub.domain.policy import AlgorithmReference, Policy, PolicyRule, RuleEffect
-from cloister.hub.domain.policy_file import read_algorithm
 from cloister.hub.domain.policy_words import ASKABLE, OPERATIONS
 from cloister.hub.domain.roles import AccessSubject
 from cloister.hub.domain.terms import VOCABULARY
@@ -95,7 +93,7 @@ def _decide_named(
 ) -> Decision:
     if operation not in set(PolicyOperation):
         raise NotFoundError("There is no such operation.", fix=f"use one of {', '.join(_DECIDABLE)}.")
-    used = None if not algorithm else read_algorithm(JsonPlace(algorithm, "algorithm"))
+    used = None if not algorithm else AlgorithmReference.parse(algorithm)
     return decide_operation(target, subject, PolicyOperation(operation), purpose=purpose or None, algorithm=used)
 
 
