@@ -19,8 +19,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
 
 if TYPE_CHECKING:

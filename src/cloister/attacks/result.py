@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cloister.core.wordings import percent
 from cloister.report import (
     Bars,
     Block,
@@ -35,7 +36,6 @@ __all__ = ["AttackResult", "report_of", "section_of", "section_with_own_facts"]
 
 
 _UNDECIDED = 0.1
-_TINY = 0.0001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,15 +177,6 @@ class AttackResult:
         """Return the success and what a chart or report shows beside it."""
         control = {} if self.control is None else {"control": self.control}
         return {"this attack": self.success, "guessing": self.baseline, **control}
-
-
-def percent(share: float) -> str:
-    """Return a share as people write it."""
-    if 0 < share < _TINY:
-        return "below 0.01%"
-    if 1 - _TINY < share < 1:
-        return "above 99.99%"
-    return f"{100 * share:.4g}%"
 
 
 _HONEST = (

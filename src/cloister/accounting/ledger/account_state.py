@@ -26,6 +26,7 @@ from cloister.accounting.events import Event
 from cloister.accounting.ledger.checks import FINEST
 from cloister.accounting.ledger.protocol import EntryKind
 from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, ZeroConcentratedDP
+from cloister.core.wordings import format_price
 from cloister.errors import AccountingError, AccountMismatchError, CloisterError, ParameterError, ParameterTypeError
 
 
@@ -172,8 +173,7 @@ def _check_within(limit: Budget, budget: Budget) -> None:
 
 
 def _in_words(budget: Budget) -> str:
-    slack = f", delta {float(budget.delta):g}" if budget.delta else ""
-    return f"{budget.measure} {float(budget.amount):g}{slack}"
+    return format_price(budget.measure, budget.amount, budget.delta)
 
 
 _ROUNDING = 1 + Fraction(1, 10**9)

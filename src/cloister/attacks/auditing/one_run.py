@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from cloister.attacks.confidence import binomial_interval
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.random import SeededRandomSource, permutation
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError, PrivacyRefutedError
 from cloister.report import Facts, Section
 

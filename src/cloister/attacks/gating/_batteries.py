@@ -28,7 +28,7 @@ from cloister.attacks.gating._row_keys import WRITTEN, read_pair
 from cloister.attacks.gating.policy import GatePolicy
 from cloister.attacks.models.membership import membership
 from cloister.attacks.models.stored_records import stored_records
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.closest_records import distance_to_closest_record
 from cloister.attacks.synthetic.inference import synthetic_inference
 from cloister.attacks.synthetic.linkability import synthetic_linkability
@@ -36,6 +36,7 @@ from cloister.attacks.synthetic.singling_out import synthetic_singling_out
 from cloister.attacks.tables.homogeneity import homogeneity
 from cloister.attacks.tables.linkage import linkage
 from cloister.core.provenance import ANONYMIZED, SYNTHETIC, TWO_TABLES
+from cloister.core.wordings import percent
 from cloister.data.table import Table
 from cloister.errors import DataError
 

@@ -24,6 +24,7 @@ from cloister.attacks.interfaces.query_interface import (
     Refusal,
 )
 from cloister.core import validation
+from cloister.core.wordings import percent
 from cloister.errors import BudgetExceededError
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ class AveragingResult(InterfaceAttackResult):
     @property
     def verdict(self) -> str:
         """Return a few sentences for a custodian."""
-        once = 100 * (self.control or 0)
-        rates = f"near the exact answer in {100 * self.success:.4g}% of cases, {once:.4g}% with one answer"
+        rates = (
+            f"near the exact answer in {percent(self.success)} of cases, {percent(self.control or 0)} with one answer"
+        )
         found = f"Repeating works: {rates}." if self.succeeded else f"Repeating gained nothing certain: {rates}."
         same = f" {self.unchanged:,} of {self.trials:,} questions were answered the same every time."
         return found + (same if self.unchanged else "") + self._remark()

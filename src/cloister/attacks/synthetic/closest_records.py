@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.confidence import binomial_interval
-from cloister.attacks.result import percent
 from cloister.attacks.synthetic.base import (
     ADVICE,
     AttackedTables,
@@ -33,6 +32,7 @@ from cloister.attacks.synthetic.base import (
 )
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_confidence, check_count
+from cloister.core.wordings import percent
 from cloister.data.mixed_rows import MixedRows, nearest_rows, number_rows
 from cloister.report import Block, Facts, Notice, NoticeKind, Section, Text, escape_text
 

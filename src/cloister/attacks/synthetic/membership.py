@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from cloister.attacks.confidence import binomial_interval
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.base import ADVICE
 from cloister.core import validation
+from cloister.core.wordings import percent
 from cloister.report import Facts, Section
 from cloister.synth.base import Progress, Synthesizer
 from cloister.synth.evaluation.membership import Membership, membership

@@ -16,12 +16,12 @@ from scipy import special
 
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
-from cloister.attacks.result import percent
 from cloister.attacks.tables._published_table import PublishedTable, publish_groups
 from cloister.attacks.tables._table_result import share_of, share_with_interval
 from cloister.attacks.tables.disclosure import DisclosureResult, Prior, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
 from cloister.core.validation import check_count, check_probability
+from cloister.core.wordings import percent
 from cloister.data.values import is_missing, text_of
 from cloister.errors import ParameterError, ParameterTypeError, SchemaError
 

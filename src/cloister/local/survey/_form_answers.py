@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from cloister.core import exact
+from cloister.core.exact import text_of_number
 from cloister.data.columns import Category
-from cloister.data.values import text_of_number
 from cloister.errors import CloisterError, OutsideDomainError
 from cloister.local.survey.questions import SurveyQuestion
 

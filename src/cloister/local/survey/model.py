@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from cloister.core.random import RandomState, random_source
-from cloister.errors import DataWarning, OutsideDomainError, ParameterError, a_or_an, did_you_mean
+from cloister.core.wordings import a_or_an
+from cloister.errors import DataWarning, OutsideDomainError, ParameterError, did_you_mean
 from cloister.local.frequency.pram import Pram
 from cloister.local.frequency.randomized_response import RandomizedResponse
 from cloister.local.frequency.unary import UnarySet

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import text_of_number
 from cloister.core.validation import check_bounds, check_count
+from cloister.core.wordings import a_or_an
 from cloister.data.columns import Category, clean_categories
-from cloister.data.values import text_of_number
 from cloister.errors import (
     CloisterError,
     MissingBoundsError,
@@ -29,7 +30,6 @@ from cloister.errors import (
     ParameterError,
     ParameterTypeError,
     UnsafeMechanismError,
-    a_or_an,
     did_you_mean,
 )
 from cloister.local.frequency.randomized_response import RandomizedResponse
