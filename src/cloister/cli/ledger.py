@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloister.cli.accounts import check_address
 from cloister.cli.commands import CommandOutput, HelpfulGroup, amount, command
+from cloister.core.wordings import format_count
 from cloister.errors import LedgerUnreachableError, ParameterError, UnknownAccountError, did_you_mean
 
 if TYPE_CHECKING:
@@ -90,12 +92,6 @@ def _open(url: str) -> Ledger:
         if "create=True" not in error.fix:
             raise
         raise ParameterError(error.problem, fix=_NO_LEDGER_FIX) from None
-
-
-def check_address(url: str) -> None:
-    """Refuse a path in place of an address."""
-    if ":" not in url:
-        raise ParameterError(f'"{url}" is a path, not the address of a ledger.', fix=f"write sqlite:///{url}")
 
 
 def _check_file(url: str) -> None:
@@ -191,5 +187,5 @@ def _moment(time: str) -> str:
 
 def _count_in_words(accounts: Sequence[Any], *, with_datasets: bool = True) -> str:
     entries = sum(account.entries for account in accounts)
-    datasets = f"{len(accounts)} dataset{'s' * (len(accounts) != 1)}, " if with_datasets else ""
-    return f"{datasets}{entries} entr{'ies' if entries != 1 else 'y'}"
+    datasets = f"{format_count(len(accounts), 'dataset')}, " if with_datasets else ""
+    return f"{datasets}{format_count(entries, 'entry', 'entries')}"
