@@ -15,7 +15,7 @@ from cloister.core import exact, validation
 from cloister.core.construction import construct
 from cloister.core.exact import Number
 from cloister.core.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
-from cloister.core.wordings import format_parameter
+from cloister.core.wordings import format_parameter, format_price
 from cloister.errors import AccountingError, BudgetExceededError, ParameterError
 
 
@@ -64,6 +64,15 @@ class Budget:
     def amount(self) -> Fraction:
         """Return the number in its own measure."""
         return exact.number(self.amount_given)
+
+    @property
+    def words(self) -> str:
+        """Return the amount as people write it.
+
+        >>> Budget(epsilon=0.5, delta=1e-6).words
+        'epsilon 0.5, delta 1e-06'
+        """
+        return format_price(self.measure, self.amount, self.delta)
 
     def __repr__(self) -> str:
         slack = f", delta={format_parameter(self.delta)}" if self.delta else ""

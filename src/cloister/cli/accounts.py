@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cloister.cli.commands import amount
 from cloister.errors import (
     AccountMismatchError,
     LedgerUnreachableError,
@@ -77,7 +76,7 @@ def is_new_account(payer: Payer, book: Ledger) -> bool:
         return True
     if payer.budget is not None and payer.budget != budgets[name]:
         raise AccountMismatchError(
-            f'The budget of "{name}" is {amount(budgets[name])}, not {amount(payer.budget)}.',
+            f'The budget of "{name}" is {budgets[name].words}, not {payer.budget.words}.',
             fix="leave the budget out; in Python the owner can raise it with ledger.raise_budget.",
         )
     return False
@@ -96,7 +95,7 @@ def open_account(
 
 def say_new_account(output: CommandOutput, dataset: str, budget: Budget) -> None:
     """Say that an account was opened, and with what."""
-    output.say(f'The account "{dataset}" is new. Its budget is {amount(budget)}, ever.')
+    output.say(f'The account "{dataset}" is new. Its budget is {budget.words}, ever.')
 
 
 def remaining_of(payer: Payer) -> Budget | None:

@@ -14,15 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from cloister.core.wordings import format_price
 from cloister.errors import did_you_mean
-
-if TYPE_CHECKING:
-    from cloister.accounting.budget import Budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +85,6 @@ def program() -> str:
         return "cloister"
     here = Path.cwd()
     return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
-
-
-def amount(budget: Budget) -> str:
-    """Return a budget in words: its measure and its number.
-
-    >>> from cloister.accounting.budget import Budget
-    >>> amount(Budget(epsilon=0.5, delta=1e-6))
-    'epsilon 0.5, delta 1e-06'
-    """
-    return format_price(budget.measure, budget.amount, budget.delta)
 
 
 def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

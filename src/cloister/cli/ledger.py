@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloister.cli.accounts import check_address
-from cloister.cli.commands import CommandOutput, HelpfulGroup, amount, command
+from cloister.cli.commands import CommandOutput, HelpfulGroup, command
 from cloister.core.wordings import format_count
 from cloister.errors import LedgerUnreachableError, ParameterError, UnknownAccountError, did_you_mean
 
@@ -141,9 +141,9 @@ def _show_accounts(output: CommandOutput, accounts: Sequence[Account]) -> None:
         [
             [
                 a.dataset,
-                amount(a.budget),
-                amount(a.spent),
-                amount(a.remaining),
+                a.budget.words,
+                a.spent.words,
+                a.remaining.words,
                 a.unit,
                 str(a.entries),
                 _moment(a.updated),
@@ -161,7 +161,7 @@ def _show_entries(output: CommandOutput, account: Account, entries: Sequence[Ent
             "entries": [entry.to_dict() for entry in entries],
         }
     )
-    output.say(f"{account.dataset}: {amount(account.remaining)} is left of {amount(account.budget)}.")
+    output.say(f"{account.dataset}: {account.remaining.words} is left of {account.budget.words}.")
     output.table(
         ["number", "time", "what", "cost", "spent so far", "analyst", "purpose"],
         [_entry_row(entry) for entry in entries],
@@ -169,13 +169,13 @@ def _show_entries(output: CommandOutput, account: Account, entries: Sequence[Ent
 
 
 def _entry_row(entry: Entry) -> list[str]:
-    cost = "" if entry.cost is None else amount(entry.cost)
+    cost = "" if entry.cost is None else entry.cost.words
     return [
         str(entry.number),
         _moment(entry.time),
         str(entry.kind),
         cost,
-        amount(entry.spent),
+        entry.spent.words,
         entry.analyst or "",
         entry.purpose,
     ]

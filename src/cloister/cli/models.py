@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloister.cli.accounts import open_account, open_payer_ledger, remaining_of
-from cloister.cli.commands import CommandOutput, amount, command
+from cloister.cli.commands import CommandOutput, command
 from cloister.cli.options import (
     MODELS,
     TABLES,
@@ -149,7 +149,7 @@ def _say_price(output: CommandOutput, forecast: FitPreview, left: Budget | None)
     if left is None:
         output.say("Nothing remembers what was spent: add --ledger to keep count of several releases.")
     else:
-        output.say(f"Left before it: {amount(left)}.")
+        output.say(f"Left before it: {left.words}.")
 
 
 def _show_preview(output: CommandOutput, asked: _TrainOptions, forecast: FitPreview) -> None:
@@ -180,7 +180,7 @@ def _write(output: CommandOutput, asked: _TrainOptions, estimator: Any, left: Bu
     )
     output.say(f"\nThe model is in {asked.output_file}. {estimator.guarantee_.explain()}")
     if left is not None:
-        output.say(f"Left: {amount(left)}.")
+        output.say(f"Left: {left.words}.")
 
 
 @command("predict", example="cloister predict sick.cloister new.csv --keep patient_id -o predicted.csv")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloister.cli.accounts import find_ledger, is_new_account, open_payer_ledger, say_new_account
-from cloister.cli.commands import CommandOutput, amount, command
+from cloister.cli.commands import CommandOutput, command
 from cloister.cli.options import (
     CHARTS,
     NumberText,
@@ -109,7 +109,7 @@ def show_preview(output: CommandOutput, asked: QueryOptions, preview: Preview) -
     output.say(asked.sql)
     output.heading("Price")
     if asked.error is not None:
-        output.say(f"An error of {asked.error} needs {amount(preview.cost)}.")
+        output.say(f"An error of {asked.error} needs {preview.cost.words}.")
     output.say(_offer(asked, preview))
     output.heading("Expected error")
     places = "in every group, chosen privately" if preview.groups is None else f"in each of {preview.groups:,} groups"
@@ -123,19 +123,19 @@ def show_preview(output: CommandOutput, asked: QueryOptions, preview: Preview) -
 
 def _price(asked: QueryOptions, frame: Frame, remaining: Budget | None) -> str:
     if remaining is None:
-        return f"{_capitalize(amount(frame.cost))}.\n{_NO_LEDGER}"
-    left = f"{_capitalize(amount(remaining))} is left{_whose(asked)}."
+        return f"{_capitalize(frame.cost.words)}.\n{_NO_LEDGER}"
+    left = f"{_capitalize(remaining.words)} is left{_whose(asked)}."
     if not frame.cost.amount:
         return f"Nothing: this was asked before, and the stored answer is repeated. {left}"
-    return f"{_capitalize(amount(frame.cost))}, taken before the table was read. {left}"
+    return f"{_capitalize(frame.cost.words)}, taken before the table was read. {left}"
 
 
 def _offer(asked: QueryOptions, preview: Preview) -> str:
     if asked.ledger is None:
-        return f"{_capitalize(amount(preview.cost))}. No ledger was given, so what is left of a budget is not known."
+        return f"{_capitalize(preview.cost.words)}. No ledger was given, so what is left of a budget is not known."
     verdict = "enough" if preview.is_affordable else "not enough"
-    left = f"{_capitalize(amount(preview.remaining))} is left{_whose(asked)}: {verdict}."
-    return f"{_capitalize(amount(preview.cost))}. {left}"
+    left = f"{_capitalize(preview.remaining.words)} is left{_whose(asked)}: {verdict}."
+    return f"{_capitalize(preview.cost.words)}. {left}"
 
 
 def _whose(asked: QueryOptions) -> str:

@@ -15,7 +15,7 @@ import click
 
 from cloister.cli.accounts import open_account, open_payer_ledger, remaining_of
 from cloister.cli.certificates import is_certified_model, say_certified, signing_key_of
-from cloister.cli.commands import CommandOutput, HelpfulGroup, amount, command
+from cloister.cli.commands import CommandOutput, HelpfulGroup, command
 from cloister.cli.options import (
     MODELS,
     REPORTS,
@@ -284,7 +284,7 @@ def _say_price(output: CommandOutput, asked: SynthOptions, forecast: SynthesisPr
         else f"This takes nothing from a budget: {forecast.guarantee.explain()}"
     )
     if left is not None:
-        output.say(f"Left before it: {amount(left)}.")
+        output.say(f"Left before it: {left.words}.")
     elif forecast.event is not None:
         output.say("Nothing remembers what was spent: add --ledger to keep count of several releases.")
     output.say(f"\n{forecast.explain()}")
@@ -356,4 +356,4 @@ def _show(
     if asked.model is not None:
         output.say(f"The model is in {asked.model}; cloister synth sample draws more rows from it for nothing.")
     if left is not None:
-        output.say(f"Left: {amount(left)}.")
+        output.say(f"Left: {left.words}.")

@@ -18,7 +18,7 @@ from cloister.accounting.budget import Budget
 from cloister.core import exact, validation
 from cloister.core.exact import Number
 from cloister.core.guarantees import DifferentialPrivacy
-from cloister.core.wordings import format_price, percent
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError
 from cloister.queries._contribution import Contribution
 from cloister.queries._query_plan import QueryPlan, plan
@@ -99,7 +99,7 @@ class Preview:
         places = {None: ", in each group that is chosen", 1: ""}
         where = places.get(self.groups, f", in each of {self.groups or 0:,} groups")
         lines = [
-            f"Price: {_price(self.cost)}; {_price(self.remaining)} is left, which is {enough}. Nothing has been spent.",
+            f"Price: {self.cost.words}; {self.remaining.words} is left, which is {enough}. Nothing has been spent.",
             f"Expected error, {percent(self.confidence)} of the time{where}:",
             *(f"  {item}" for item in self.forecasts),
         ]
@@ -173,10 +173,6 @@ def preview(
         confidence=inside,
         forecasts=tuple(_forecasts(made, sizes, inside, present)),
     )
-
-
-def _price(budget: Budget) -> str:
-    return format_price(budget.measure, budget.amount, budget.delta)
 
 
 def _cost(remaining: Budget, guarantee: DifferentialPrivacy) -> Budget:

@@ -26,7 +26,6 @@ from cloister.accounting.events import Event
 from cloister.accounting.ledger.checks import FINEST
 from cloister.accounting.ledger.protocol import EntryKind
 from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, ZeroConcentratedDP
-from cloister.core.wordings import format_price
 from cloister.errors import AccountingError, AccountMismatchError, CloisterError, ParameterError, ParameterTypeError
 
 
@@ -167,13 +166,9 @@ def _raise_budget(before: Budget, after: Budget) -> Budget:
 def _check_within(limit: Budget, budget: Budget) -> None:
     if not budget.covers(limit):
         raise ParameterError(
-            f"An analyst's limit of {_in_words(limit)} is more than the dataset's budget of {_in_words(budget)}.",
+            f"An analyst's limit of {limit.words} is more than the dataset's budget of {budget.words}.",
             fix="give a limit within the budget, or raise the budget first.",
         )
-
-
-def _in_words(budget: Budget) -> str:
-    return format_price(budget.measure, budget.amount, budget.delta)
 
 
 _ROUNDING = 1 + Fraction(1, 10**9)

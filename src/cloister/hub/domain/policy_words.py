@@ -129,8 +129,7 @@ def use_words(rule: ColumnRule) -> str:
 
 def budget_words(budget: Budget) -> str:
     """Return a budget as people write it."""
-    slack = f", delta {float(budget.delta):.3g}" if budget.delta else ""
-    return f"{budget.measure} {float(budget.amount):.6g}{slack}"
+    return budget.words
 
 
 def moment_words(moment: datetime) -> str:

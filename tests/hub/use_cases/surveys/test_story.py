@@ -138,7 +138,7 @@ def test_four_questions_four_levels_and_no_true_answer_leaves_the_phone(
         _shot(page, f"form-{dark}")
         _fill(page)
         expect(_group(page, "smoke").locator(".told")).to_contain_text("sent with probability 98.3%")
-        expect(_group(page, "job").locator(".told")).to_contain_text("sent with probability 40%")
+        expect(_group(page, "job").locator(".told")).to_contain_text("sent with probability 40.5%")
         expect(page.locator(".total")).to_contain_text("at most a factor 519")
         _group(page, "job").get_by_label("Skip", exact=True).check()
         expect(_group(page, "job").get_by_label("Teaching")).to_be_hidden()
