@@ -57,34 +57,16 @@ def option(*names: str, metavar: str | None = None, text: str, section: str = "O
 
 def data_options(*, schema: bool | None = True) -> Decorator:
     """Add how DATA is read: ``--schema``, which is required, may be given (False) or is not there (None), and more."""
-    described = (
-        []
-        if schema is None
-        else [
-            option(
-                "--schema",
-                metavar="FILE",
-                text="What the columns are; see cloister schema.",
-                required=schema,
-                section="Data",
-            )
-        ]
-    )
+
+    def data(name: str, metavar: str, text: str, **settings: Any) -> Decorator:
+        return option(name, metavar=metavar, text=text, section="Data", **settings)
+
+    missing = 'A text that stands for a missing value, such as "?"; repeat for more.'
+    described = data("--schema", "FILE", "What the columns are; see cloister schema.", required=bool(schema))
     return _together(
-        *described,
-        option(
-            "--encoding",
-            metavar="NAME",
-            text="Of a CSV file: utf-8 (default), latin-1, cp1252 or utf-16.",
-            section="Data",
-        ),
-        option(
-            "--missing",
-            metavar="TEXT",
-            text='A text that stands for a missing value, such as "?"; repeat for more.',
-            multiple=True,
-            section="Data",
-        ),
+        *([] if schema is None else [described]),
+        data("--encoding", "NAME", "Of a CSV file: utf-8 (default), latin-1, cp1252 or utf-16."),
+        data("--missing", "TEXT", missing, multiple=True),
     )
 
 
@@ -152,21 +134,9 @@ def output_options(
         certificate: whether a certificate is written beside the file.
         settings: click's own settings of ``-o``.
     """
-    found: list[Decorator] = []
-    if what is not None:
-        found.append(
-            file_option(
-                "-o",
-                "--output",
-                "output_file",
-                text=f"Where to write {what}",
-                endings=endings,
-                required=required,
-                **settings,
-            )
-        )
-    if report is not None:
-        found.append(file_option("--report", text=report, endings=REPORTS))
+    target = file_option(
+        "-o", "--output", "output_file", text=f"Where to write {what}", endings=endings, required=required, **settings
+    )
     signing = [
         option(
             "--signing-key",
@@ -176,8 +146,13 @@ def output_options(
         ),
         option("--no-certificate", text="Write no certificate beside the file.", section="Output"),
     ]
-    force = option("--force", text="Replace files that are there.", section="Output")
-    return _together(*found, *more, force, *(signing if certificate else ()))
+    return _together(
+        *([] if what is None else [target]),
+        *([] if report is None else [file_option("--report", text=report, endings=REPORTS)]),
+        *more,
+        option("--force", text="Replace files that are there.", section="Output"),
+        *(signing if certificate else ()),
+    )
 
 
 def file_option(*names: str, text: str, endings: Sequence[str], **settings: Any) -> Decorator:
