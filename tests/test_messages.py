@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cloister.errors import a_or_an
+from cloister.core.wordings import a_or_an
 
 SOURCE = Path(__file__).parents[1] / "src" / "cloister"
 

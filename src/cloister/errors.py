@@ -481,15 +481,6 @@ def _six_digits(value: Fraction, rounding: str) -> str:
     return f"{float(quotient):g}"
 
 
-_SPOKEN_AS_CONSONANTS = ("uni", "una", "use", "usu", "one", "once", "eu")
-
-
-def a_or_an(noun: str) -> str:
-    """Return a noun with its article: "a sum", "an epsilon"."""
-    sounds_like_a_vowel = noun[:1].lower() in "aeiou" and not noun.lower().startswith(_SPOKEN_AS_CONSONANTS)
-    return f"{'an' if sounds_like_a_vowel or noun.lower().startswith('hour') else 'a'} {noun}"
-
-
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint with the nearest public name, or an empty string."""
     near = difflib.get_close_matches(name, list(known), n=1)

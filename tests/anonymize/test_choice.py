@@ -11,6 +11,7 @@ import pytest
 import cloister as cl
 from cloister.anonymize import _choice as choice, plan_release
 from cloister.core.guarantees import Guarantee
+from cloister.core.wordings import percent
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
 from cloister.data.schema import Schema
@@ -80,11 +81,11 @@ def test_one_line_says_what_was_chosen_and_what_else_would_lose() -> None:
     full, sets = loss("optimal", (K3,)), loss("mondrian", (K3,), values="sets")
     some = loss("optimal", (K3,), suppression_limit="0.05")
     assert release.choice.startswith(
-        f"Chosen for the least loss: clustering inside the hierarchies loses {release.ncp:.1%}"
+        f"Chosen for the least loss: clustering inside the hierarchies loses {percent(release.ncp)}"
     )
-    assert f"full-domain recoding (optimal) {full:.1%}" in release.choice
-    assert f"full-domain recoding (optimal) with 5% of the rows left out {some:.1%}" in release.choice
-    assert f"sets and intervals (values: sets) {sets:.1%}" in release.choice
+    assert f"full-domain recoding (optimal) {percent(full)}" in release.choice
+    assert f"full-domain recoding (optimal) with 5% of the rows left out {percent(some)}" in release.choice
+    assert f"sets and intervals (values: sets) {percent(sets)}" in release.choice
     assert "\n" not in release.choice
     assert ("choice", release.choice) in release.summary()
     assert release.to_dict()["choice"] == release.choice
@@ -110,7 +111,7 @@ def test_a_table_that_holds_already_is_left_as_it_is() -> None:
     assert release.ncp == 0
     assert release.algorithm == "optimal"
     assert release.choice == (
-        "Chosen for the least loss: full-domain recoding (optimal) inside the hierarchies loses 0.0% of the detail."
+        "Chosen for the least loss: full-domain recoding (optimal) inside the hierarchies loses 0% of the detail."
     )
 
 

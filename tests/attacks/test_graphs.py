@@ -111,7 +111,7 @@ def test_the_report_names_nobody() -> None:
     text = json.dumps(result.to_dict()) + repr(result) + result.verdict
     assert "worst" not in text
     assert {place for place, chance in result.worst if chance == 1} == {0, 1, 2}
-    assert "42.86% of the people are the only candidate" in result.verdict
+    assert "42.9% of the people are the only candidate" in result.verdict
     assert dict(result.summary())["fewest candidates"] == "1"
     assert "finding nodes" in result.report().to_markdown()
 

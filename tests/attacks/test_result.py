@@ -7,7 +7,6 @@ import pytest
 
 from cloister.attacks import AttackResult
 from cloister.attacks.confidence import binomial_interval
-from cloister.attacks.result import percent
 
 
 def outcome(**changes: Any) -> AttackResult:
@@ -90,25 +89,6 @@ def test_a_report_has_outcome_attacker_numbers_and_advice_but_no_records() -> No
 def test_a_report_is_written_where_it_is_wanted(tmp_path) -> None:
     outcome().report(tmp_path / "attack.html", title="Our attack")
     assert "Our attack" in (tmp_path / "attack.html").read_text()
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0, "0%"),
-        (2.359e-9, "below 0.01%"),
-        (0.0000999, "below 0.01%"),
-        (0.0001, "0.01%"),
-        (0.0005176, "0.05176%"),
-        (0.5, "50%"),
-        (0.9998, "99.98%"),
-        (0.99999, "above 99.99%"),
-        (1.0, "100%"),
-        (-0.25, "-25%"),
-    ],
-)
-def test_shares_are_numbers_that_people_read(share: float, text: str) -> None:
-    assert percent(share) == text
 
 
 def test_too_few_cases_are_no_failure() -> None:

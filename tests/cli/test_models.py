@@ -135,7 +135,7 @@ def test_persons_are_protected_by_name_or_by_the_schema(capsys: pytest.CaptureFi
         ([], {"target": "sickk"}, "--target one of patient_id"),
         ([], {"out": None}, "-o model.cloister"),
         ([], {"out": "m.csv"}, ".cloister"),
-        ([], {"out": "people.yaml"}, ".cloister"),
+        ([], {"out": "people.yaml"}, "would replace what is read"),
         (["--epsilon", "0"], {}, "epsilon"),
         (["--features", "age,agee"], {}, "agee"),
         (["--features", "patient_id"], {}, "categories"),

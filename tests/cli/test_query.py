@@ -348,7 +348,7 @@ def test_a_file_is_replaced_only_when_told(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("a.pdf", "ends in .svg"), ("nowhere/a.svg", "make the folder"), ("folder.svg", "choose another --plot")],
+    [("a.pdf", "ends in .svg"), ("nowhere/a.svg", "make it first"), ("folder.svg", "choose another name")],
 )
 def test_a_chart_that_could_not_be_written_costs_nothing(
     name: str, words: str, capsys: pytest.CaptureFixture[str], clinic: Path
@@ -363,7 +363,7 @@ def test_a_chart_never_replaces_the_data_or_the_schema(capsys: pytest.CaptureFix
     Path("visits.svg").hardlink_to("visits.csv")
     Path("schema.svg").symlink_to("visits.yaml")
     for name in ("visits.svg", "schema.svg"):
-        assert "is the data or its schema" in _refused(capsys, "--epsilon", "1", "--plot", name, "--force")
+        assert "would replace what is read" in _refused(capsys, "--epsilon", "1", "--plot", name, "--force")
     assert Path("visits.csv").read_text("utf-8") == _rows()
 
 

@@ -50,7 +50,7 @@ def test_infer_overwrites_only_when_told(data: Path, capsys: pytest.CaptureFixtu
     mine = data.parent / "schema.yaml"
     mine.write_text("columns: # my careful work", encoding="utf-8")
     assert app.run(["schema", "infer", "visits.csv"]) == 2
-    assert "Fix: choose another name with -o, or replace it with --force." in capsys.readouterr().err
+    assert "Fix: choose another name, or say --force." in capsys.readouterr().err
     assert mine.read_text("utf-8") == "columns: # my careful work"
     assert app.run(["schema", "infer", "visits.csv", "--force"]) == 0
     assert "visit_id:" in mine.read_text("utf-8")
@@ -76,7 +76,7 @@ def test_infer_never_replaces_the_data(
     (data.parent / "hard.yaml").hardlink_to(data)
     (data.parent / "link.csv").symlink_to(data)
     assert app.run(["schema", "infer", source, "-o", target, *force]) == 2
-    assert "is the data itself" in capsys.readouterr().err
+    assert "would replace what is read" in capsys.readouterr().err
     assert data.read_text("utf-8") == ROWS
     assert (data.parent / "link.yaml").is_symlink()
 
@@ -100,13 +100,13 @@ def test_the_file_of_a_duckdb_database_is_data_too(data: Path, capsys: pytest.Ca
         connection.execute("CREATE TABLE visits AS SELECT 1 AS age")
     url = "duckdb:///store.duckdb?table=visits"
     assert app.run(["schema", "infer", url, "-o", "store.duckdb", "--force"]) == 2
-    assert "is the data itself" in capsys.readouterr().err
+    assert "would replace what is read" in capsys.readouterr().err
     assert app.run(["schema", "infer", url]) == 0
 
 
 def test_infer_wants_an_existing_folder(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["schema", "infer", "visits.csv", "-o", "nowhere/schema.yaml"]) == 2
-    assert "Fix: make the folder first" in capsys.readouterr().err
+    assert "Fix: make it first" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "text"), [("missing.csv", None), ("empty.csv", ""), ("odd.xyz", "a,b\n1,2\n")])

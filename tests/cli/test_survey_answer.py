@@ -205,7 +205,8 @@ def test_wrong_files_of_answers_are_misuse(capsys: pytest.CaptureFixture[str], t
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["survey.yaml", "-o", "survey.yaml"], ".json"),
+        (["survey.yaml", "-o", "survey.yaml"], "would replace what is read"),
+        (["survey.yaml", "-o", "odd.txt"], ".json"),
         (["survey.yaml"], "--output"),
         (["none.yaml", "-o", "sent.json"], "check the path"),
         (["survey.yaml", "-o", "sent.json", "--answers", "none.yaml"], "check the path"),

@@ -135,7 +135,7 @@ def test_a_preview_spends_and_writes_nothing(capsys: pytest.CaptureFixture[str])
 
 
 def test_persons_are_protected_by_name_or_by_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
-    found = _document(capsys, _synth("--json", "--unit", "patient_id", "--max-rows", "4", "--columns", "sex,sick"))
+    found = _document(capsys, _synth("--json", "--unit", "patient_id", "--limit", "4", "--columns", "sex,sick"))
     assert found["guarantee"]["unit"] == "patient_id"
     marked = SCHEMA.replace("{role: identifier, kind: nominal}", "{role: identifier, kind: nominal, subject: true}")
     Path("people.yaml").write_text(marked, encoding="utf-8")

@@ -10,7 +10,6 @@ from cloister.data._identifiers import (
     identifier_by_name,
     is_turkish_identity,
     names_subject,
-    percent,
     plain_name,
     uniqueness,
 )
@@ -160,7 +159,3 @@ def test_the_subject_has_several_rows() -> None:
     assert names_subject(profile(["a", "a", "b"], name="patient_id"))
     assert not names_subject(profile(["a", "b"], name="patient_id"))
     assert not names_subject(profile(["a", "a"], name="visit_id"))
-
-
-def test_shares_in_words() -> None:
-    assert [percent(share) for share in (0, 0.001, 0.5, 1)] == ["0%", "less than 1%", "50%", "100%"]

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
-from cloister.data.values import distinct_values, is_missing, is_single, text_of, text_of_number
+from cloister.core.exact import text_of_number
+from cloister.data.values import distinct_values, is_missing, is_single, text_of
 
 
 @pytest.mark.parametrize(

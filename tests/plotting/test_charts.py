@@ -296,7 +296,7 @@ def test_small_charts_tell_both_shares() -> None:
     assert figure.to_table() == (("Jobs", "before", "after"), (("a", "25%", "50%"), ("b", "75%", "50%")))
     assert len(small_shares(["a"], [1], title="Jobs").to_dict()["layer"]) == 1
     tiny = small_shares(["a", "b", "c"], [1, 3e-82, 0], title="Jobs", names=("in the model", ""))
-    assert tiny.to_table() == (("Jobs", "in the model"), (("a", "100%"), ("b", "under 0.0001%"), ("c", "0%")))
+    assert tiny.to_table() == (("Jobs", "in the model"), (("a", "100%"), ("b", "below 0.01%"), ("c", "0%")))
     with pytest.raises(ParameterError, match="same length"):
         small_shares(["a", "b"], [1], title="Jobs")
 

@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 from cloister.errors import InternalError
 from cloister.report import Bars, Chart, Notice, Report, Section, Series, Status, TableBlock, Verdict
 from cloister.report._html import Drawing, style_sheet, tag
-from cloister.report.wordings import one_line
+from cloister.report.markup import one_line
 from tests.support import tools
 from tests.support.reports import HOSTILE, PageReader, figure, report_of
 

@@ -22,7 +22,7 @@ from cloister.report import (
 )
 from cloister.report._markdown import block_markdown
 from cloister.report.blocks import Facts
-from cloister.report.wordings import clean, escape_text
+from cloister.report.markup import clean, escape_text
 from tests.support.reports import HOSTILE, figure, report_of
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30) | st.text(

@@ -8,7 +8,6 @@ stay valid when every release is chosen after seeing the answers before it, so e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +15,7 @@ from cloister.core import exact, validation
 from cloister.core.construction import construct
 from cloister.core.exact import Number
 from cloister.core.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
+from cloister.core.wordings import format_parameter, format_price
 from cloister.errors import AccountingError, BudgetExceededError, ParameterError
 
 
@@ -65,9 +65,18 @@ class Budget:
         """Return the number in its own measure."""
         return exact.number(self.amount_given)
 
+    @property
+    def words(self) -> str:
+        """Return the amount as people write it.
+
+        >>> Budget(epsilon=0.5, delta=1e-6).words
+        'epsilon 0.5, delta 1e-06'
+        """
+        return format_price(self.measure, self.amount, self.delta)
+
     def __repr__(self) -> str:
-        slack = f", delta={_format_amount(self.delta)}" if self.delta else ""
-        return f"Budget({self.measure}={_format_amount(self.amount)}{slack})"
+        slack = f", delta={format_parameter(self.delta)}" if self.delta else ""
+        return f"Budget({self.measure}={format_parameter(self.amount)}{slack})"
 
     def __add__(self, other: Budget) -> Budget:
         return self._combine(other, self.amount + other.amount, self.delta + other.delta)
@@ -139,9 +148,3 @@ class Budget:
                 f"A budget in {self.measure} and one in {other.measure} cannot be combined.",
                 fix=f"express both in {self.measure}.",
             )
-
-
-def _format_amount(value: Fraction) -> str:
-    """Return about six digits, also of a number that no float can hold."""
-    digits = Context(prec=6).divide(Decimal(value.numerator), Decimal(value.denominator))
-    return f"{float(digits):g}" if -300 < digits.adjusted() < 300 else f"{digits.normalize():e}"

@@ -20,6 +20,7 @@ from cloister.anonymize._suppression import suppress_failing
 from cloister.anonymize.algorithms._base import AlgorithmOutcome, Task, check_options, entry_of, no_progress, values_of
 from cloister.anonymize.regions import Regions, Values
 from cloister.core.guarantees import KAnonymity
+from cloister.core.wordings import percent
 from cloister.errors import LatticeTooLargeError, UnsatisfiableError
 
 __all__ = ["AlgorithmChoice", "choose", "run_algorithm"]
@@ -156,7 +157,7 @@ def _hints(task: Task) -> Iterator[tuple[str, float]]:
     quiet = replace(task, progress=no_progress)
     settings = []
     if task.suppression_limit < USUAL_SUPPRESSION and _FULL_DOMAIN.fits(task):
-        name = f"{_FULL_DOMAIN.name} with {float(USUAL_SUPPRESSION):.0%} of the rows left out"
+        name = f"{_FULL_DOMAIN.name} with {percent(USUAL_SUPPRESSION)} of the rows left out"
         settings.append((name, "optimal", replace(quiet, suppression_limit=USUAL_SUPPRESSION)))
     if task.values is Values.HIERARCHY and _MONDRIAN.fits(task):
         settings.append(("sets and intervals (values: sets)", "mondrian", replace(quiet, values=Values.SETS)))
@@ -170,8 +171,8 @@ def _explain_choice(
 ) -> AlgorithmChoice:
     """Return the choice with its sentence, and with all losses among the facts."""
     inside = " inside the hierarchies" if best.outcome.values is Values.HIERARCHY else ""
-    told = [f"{other} {'' if place else 'would lose '}{loss:.1%}" for place, (other, loss) in enumerate(others)]
-    sentence = f"Chosen for the least loss: {name}{inside} loses {best.loss:.1%} of the detail"
+    told = [f"{other} {'' if place else 'would lose '}{percent(loss)}" for place, (other, loss) in enumerate(others)]
+    sentence = f"Chosen for the least loss: {name}{inside} loses {percent(best.loss)} of the detail"
     facts = {"considered": {other: round(loss, 4) for other, loss in [(name, best.loss), *others]}}
     outcome = replace(best.outcome, notes=(*best.outcome.notes, LOOKED), facts={**best.outcome.facts, **facts})
     return replace(best, outcome=outcome, sentence="; ".join([sentence, *filter(None, [", ".join(told)])]) + end)

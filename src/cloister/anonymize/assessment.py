@@ -24,6 +24,7 @@ from cloister.anonymize.utility.measures import ReleaseUtility, measure_utility
 from cloister.core.guarantees import Guarantee, NoGuarantee
 from cloister.core.result import Result
 from cloister.core.validation import check_count, check_probability
+from cloister.core.wordings import format_count, percent
 from cloister.data.columns import Role
 from cloister.data.schema import Schema
 from cloister.data.table import Table
@@ -134,9 +135,9 @@ def _sensitive_rows(told: Disclosure, attained: AttainedValues) -> list[tuple[st
 
 def _k_text(risk: Risk) -> str:
     models = risk.models
-    text = f"{models.k:,} row{'' if models.k == 1 else 's'}"
+    text = format_count(models.k, "row")
     if models.k_persons is not None:
-        text += f", {models.k_persons:,} person{'' if models.k_persons == 1 else 's'}"
+        text += f", {format_count(models.k_persons, 'person')}"
     if models.k_all_columns not in (None, models.k):
         text += f"; {models.k_all_columns:,} if all columns that are not sensitive are known"
     return text if models.k_map is None else f"{text}; {models.k_map:,} people of the population"
@@ -156,11 +157,6 @@ def _population_text(found: PopulationRisk) -> str:
         f"about {percent(found.uniqueness)} of {found.population:,} people unique "
         f"({percent(found.confidence)} interval {low} to {high}, {found.model})"
     )
-
-
-def percent(share: float) -> str:
-    """Return a share as text."""
-    return f"{100 * share:.3g}%"
 
 
 _LARGEST_COMPARISON = 5 * 10**8

@@ -17,6 +17,7 @@ from cloister.anonymize.release import Release
 from cloister.core.exact import Number
 from cloister.core.guarantees import Guarantee, KAnonymity, LDiversity, TCloseness
 from cloister.core.validation import check_probability
+from cloister.core.wordings import percent
 from cloister.data.table import Table
 from cloister.errors import ParameterError, UnsatisfiableError
 from cloister.plotting import Figure, lines
@@ -109,7 +110,7 @@ class Frontier:
         return tuple(
             (
                 f"{point.algorithm}, {point.label}",
-                f"highest risk {point.risk:.3f}, loss {point.loss:.4f}, suppressed {point.suppressed:.1%}"
+                f"highest risk {point.risk:.3f}, loss {point.loss:.4f}, suppressed {percent(point.suppressed)}"
                 + (" (on the frontier)" if id(point) in best else ""),
             )
             for point in self.points

@@ -21,6 +21,7 @@ from cloister.anonymize.regions import Regions
 from cloister.core import markers
 from cloister.core.provenance import ANONYMIZED
 from cloister.core.result import Result
+from cloister.core.wordings import percent
 from cloister.crypto.certificates import certify
 from cloister.data.table import Table
 from cloister.errors import DataError
@@ -167,7 +168,7 @@ class Release(Result):
         silent = silence(self.silent_columns)
         return (
             f"{silent}{' ' if silent else ''}{self.partition.size:,} classes, loss {self.ncp:.4f}, "
-            f"{self.suppressed / self.partition.cells.total:.2%} of the rows suppressed; {self.guarantee.brief()}"
+            f"{percent(self.suppressed / self.partition.cells.total)} of the rows suppressed; {self.guarantee.brief()}"
         )
 
     def _fields(self) -> dict[str, Any]:

@@ -14,11 +14,12 @@ import numpy as np
 
 from cloister.anonymize._report_words import facts_in_words, glossary, model_name
 from cloister.anonymize.algorithms._base import ALGORITHMS
-from cloister.anonymize.assessment import Assessment, assess, percent
+from cloister.anonymize.assessment import Assessment, assess
 from cloister.anonymize.pitfalls import silence
 from cloister.anonymize.regions import Values
 from cloister.core.guarantees import Guarantee
 from cloister.core.guarantees.syntactic import CLOSING
+from cloister.core.wordings import percent
 from cloister.plotting import bars_with_errors
 from cloister.report import (
     Bars,

@@ -32,8 +32,9 @@ from scipy import optimize
 from cloister.attacks._column_values import values_of
 from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import AttackDetails, Row
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
 
 __all__ = [
@@ -209,7 +210,7 @@ def frequency_analysis(
     >>> column = ["x7", "q2", "x7", "x7", "q2", "f9"]
     >>> plain = ["flu", "cold", "flu", "flu", "cold", "cancer"]
     >>> print(frequency_analysis(column, auxiliary={"flu": 0.6, "cold": 0.3, "cancer": 0.1}, truth=plain))
-    frequency analysis: success 100% (95% interval 54.07% to 100%), baseline 50%
+    frequency analysis: success 100% (95% interval 54.1% to 100%), baseline 50%
     """
     validation.check_choice(method, name="method", allowed=_METHODS)
     column, known = EncryptedColumn.of(ciphertexts), Auxiliary.of(auxiliary)
@@ -287,7 +288,7 @@ def sorting_attack(
         confidence: the confidence of the interval of the success.
 
     >>> print(sorting_attack([907, 12, 55, 907], domain=[1, 2, 3], truth=[3, 1, 2, 3]))
-    sorting attack: success 100% (95% interval 39.76% to 100%), baseline 50%
+    sorting attack: success 100% (95% interval 39.8% to 100%), baseline 50%
     """
     column = EncryptedColumn.of(ciphertexts, ordered=True)
     values = Auxiliary.of(dict.fromkeys(values_of(domain, name="domain"), 1)).in_order().values
@@ -312,7 +313,7 @@ def cumulative_attack(
         confidence: the confidence of the interval of the success.
 
     >>> print(cumulative_attack([907, 12, 12, 907], auxiliary={1: 0.5, 2: 0.1, 3: 0.4}, truth=[3, 1, 1, 3]))
-    cumulative attack: success 100% (95% interval 39.76% to 100%), baseline 50%
+    cumulative attack: success 100% (95% interval 39.8% to 100%), baseline 50%
     """
     column, known = EncryptedColumn.of(ciphertexts, ordered=True), Auxiliary.of(auxiliary).in_order()
     shares = column.counts / column.counts.sum()
@@ -346,7 +347,7 @@ def volume_attack(
         taken, and the baseline is the best single guess in hindsight.
 
     >>> print(volume_attack([98, 11, 11], auxiliary={"flu": 100, "cancer": 10}, truth=["flu", "cancer", "cancer"]))
-    volume attack: success 100% (95% interval 29.24% to 100%), baseline 66.67%
+    volume attack: success 100% (95% interval 29.2% to 100%), baseline 66.7%
     """
     if not isinstance(auxiliary, Mapping) or not auxiliary:
         raise ParameterTypeError(

@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from cloister.attacks.details import AttackDetails, count, fact, keyed
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
 
 __all__ = ["Graph", "NodeIdentificationDetails", "degrees", "ego_networks", "node_identification", "refine_degrees"]

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import AttackDetails, Row
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.core import exact, random, validation
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.local.frequency.support import FrequencyProtocol
 from cloister.local.reports import Reports

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic
 
 from cloister.attacks.details import AttackDetails, Row, labeled_facts, write_value, written_facts
+from cloister.core.wordings import percent
 from cloister.report import (
     Bars,
     Block,
@@ -46,7 +47,6 @@ __all__ = ["AttackResult"]
 
 
 _UNDECIDED = 0.1
-_TINY = 0.0001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,15 +223,6 @@ class AttackResult(Generic[DetailsT_co]):
         refutation = self.details.refute(self)
         if refutation is not None:
             raise refutation
-
-
-def percent(share: float) -> str:
-    """Return a share as people write it."""
-    if 0 < share < _TINY:
-        return "below 0.01%"
-    if 1 - _TINY < share < 1:
-        return "above 99.99%"
-    return f"{100 * share:.4g}%"
 
 
 _HONEST = (

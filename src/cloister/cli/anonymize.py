@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloister.cli.certificates import say_certified, signing_key_of
 from cloister.cli.commands import CommandOutput, command
-from cloister.cli.options import certificate_options, check_target, reading_options, say_certified, signing_key_of
+from cloister.cli.options import (
+    CHARTS,
+    TABLES,
+    check_chart,
+    check_target,
+    data_options,
+    file_option,
+    open_data,
+    option,
+    output_options,
+)
+from cloister.core.wordings import join_words, percent
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -22,47 +34,44 @@ _EXAMPLE = (
     "cloister anonymize visits.csv --schema visits.schema.yaml --k 5 --l 2 \\\n"
     "      -o protected.csv --report release.html"
 )
-_TABLES = (".csv", ".parquet", ".pq")
-_PICTURES = (".svg", ".png", ".html", ".json")
-
-
-def _option(*names: str, metavar: str, text: str, **settings: Any) -> Callable[..., Any]:  # click's own settings
-    return click.option(*names, metavar=metavar, help=text, **settings)
+_RECIPES = (".yaml", ".yml")
 
 
 @command("anonymize", example=_EXAMPLE)
 @click.argument("data", metavar="DATA")
-@_option("--schema", metavar="FILE", text="What the columns are; see cloister schema.", required=True)
-@_option("--k", metavar="N", text="How many rows (or persons) look alike at least.", type=click.IntRange(1))
-@_option("--l", "l", metavar="NUMBER", text="How diverse each sensitive column is in every class.")
-@_option(
+@option("--k", metavar="N", text="How many rows (or persons) look alike at least.", type=click.IntRange(1))
+@option("--l", "l", metavar="NUMBER", text="How diverse each sensitive column is in every class.")
+@option(
     "--l-kind", metavar="KIND", text="distinct, frequency, entropy or recursive.", default="distinct", show_default=True
 )
-@_option("--c", metavar="NUMBER", text="With --l-kind recursive: the factor c.")
-@_option("--t", "t", metavar="NUMBER", text="How close to the whole table each sensitive column is in every class.")
-@_option("--t-kind", metavar="KIND", text="equal, ordered, hierarchical or kl.", default="equal", show_default=True)
-@_option("--sensitive", metavar="COLUMN", text="The column that --l and --t are about; all by default.", multiple=True)
-@_option(
+@option("--c", metavar="NUMBER", text="With --l-kind recursive: the factor c.")
+@option("--t", "t", metavar="NUMBER", text="How close to the whole table each sensitive column is in every class.")
+@option("--t-kind", metavar="KIND", text="equal, ordered, hierarchical or kl.", default="equal", show_default=True)
+@option("--sensitive", metavar="COLUMN", text="The column that --l and --t are about; all by default.", multiple=True)
+@option(
     "--algorithm",
     metavar="NAME",
     text="optimal, mondrian, top_down, clustering, mdav or anatomy; by default the one that loses least.",
 )
-@_option("--values", metavar="KIND", text="How classes are shown: hierarchy, sets or centers.")
-@_option(
+@option("--values", metavar="KIND", text="How classes are shown: hierarchy, sets or centers.")
+@option(
     "--suppression-limit",
     metavar="SHARE",
     text="The share of rows that may be left out.",
     default="0",
     show_default=True,
 )
-@_option("-o", "--output", "target", metavar="FILE", text="Where to write the protected table: .csv or .parquet.")
-@_option("--report", metavar="FILE", text="Write a report: .html, .md or .json.")
-@_option("--recipe", metavar="FILE", text="Write the recipe that makes the same release again: .yaml.")
-@_option("--from-recipe", metavar="FILE", text="Take everything from a recipe instead of the options above.")
-@_option("--frontier", metavar="FILE", text="Draw what each k would cost (.svg, .png, .html), and write no table.")
-@click.option("--force", is_flag=True, help="Replace files that are there.")
-@certificate_options
-@reading_options
+@option("--from-recipe", metavar="FILE", text="Take everything from a recipe instead of the options above.")
+@data_options()
+@output_options(
+    "the protected table",
+    report="Write a report",
+    more=[
+        file_option("--recipe", text="Write the recipe that makes the same release again", endings=_RECIPES),
+        file_option("--frontier", text="Draw what each k would cost, and write no table", endings=CHARTS),
+    ],
+    certificate=True,
+)
 def anonymize(output: CommandOutput, **options: Any) -> None:  # click's options
     """Make a protected copy of a table in which nobody can be singled out by the columns that others may know.
 
@@ -77,7 +86,7 @@ def anonymize(output: CommandOutput, **options: Any) -> None:  # click's options
         return
     from cloister.anonymize import AnatomyRelease
 
-    key = signing_key_of(options, targets=[options["target"]], inputs=_inputs(options))
+    key = signing_key_of(options, targets=[options["output_file"]], inputs=_inputs(options))
     with output.progress("Protecting the table") as tell:
         release = _release(options, tell)
     if isinstance(release, AnatomyRelease):
@@ -86,7 +95,12 @@ def anonymize(output: CommandOutput, **options: Any) -> None:  # click's options
     with output.progress("Writing"):
         _write(release, options, key)
     output.document(
-        {**release.to_dict(), "output": options["target"], "report": options["report"], "recipe": options["recipe"]}
+        {
+            **release.to_dict(),
+            "output": options["output_file"],
+            "report": options["report"],
+            "recipe": options["recipe"],
+        }
     )
     _show(output, release, options, key)
 
@@ -97,10 +111,11 @@ def _inputs(options: dict[str, Any]) -> tuple[str | None, ...]:
 
 def _check(options: dict[str, Any]) -> None:
     inputs = _inputs(options)
-    for name, endings in (("target", _TABLES), ("recipe", (".yaml", ".yml")), ("frontier", _PICTURES)):
+    for name, endings in (("output_file", TABLES), ("recipe", _RECIPES)):
         check_target(options[name], inputs=inputs, force=options["force"], endings=endings)
+    check_chart(options["frontier"], inputs=inputs, force=options["force"])
     check_target(options["report"], inputs=inputs, force=options["force"])
-    if options["target"] is None and options["frontier"] is None:
+    if options["output_file"] is None and options["frontier"] is None:
         raise ParameterError("Nothing says where to write the table.", fix="add -o protected.csv.")
     asked = [options[name] for name in ("k", "l", "t")]
     if options["from_recipe"] is None and options["frontier"] is None and asked == [None, None, None]:
@@ -123,7 +138,9 @@ def _is_tuned(options: dict[str, Any]) -> bool:
 
 
 def _check_what_is_written(options: dict[str, Any]) -> None:
-    if options["frontier"] is not None and any(options[name] for name in ("target", "report", "recipe", "from_recipe")):
+    if options["frontier"] is not None and any(
+        options[name] for name in ("output_file", "report", "recipe", "from_recipe")
+    ):
         raise ParameterError(
             "--frontier draws a chart and makes no release.",
             fix="drop -o, --report, --recipe and --from-recipe, or --frontier.",
@@ -135,11 +152,7 @@ def _check_what_is_written(options: dict[str, Any]) -> None:
 
 
 def _open(options: dict[str, Any]) -> Table:
-    from cloister.data.schema import Schema
-    from cloister.data.sources import open_table
-
-    how = {name: options[name] for name in ("encoding", "missing")}
-    return open_table(options["data"], schema=Schema.read(options["schema"]), **how)
+    return open_data(options["data"], options["schema"], encoding=options["encoding"], missing=options["missing"])
 
 
 def _release(options: dict[str, Any], tell: Callable[[float, str], None]) -> Release | AnatomyRelease:
@@ -190,7 +203,7 @@ def _sensitive(options: dict[str, Any], table: Table) -> tuple[str, ...]:
 
 
 def _write(release: Release, options: dict[str, Any], key: SigningKey | None) -> None:
-    release.write(options["target"], overwrite=options["force"], signing_key=key)
+    release.write(options["output_file"], overwrite=options["force"], signing_key=key)
     if options["recipe"] is not None:
         release.recipe.write(options["recipe"], overwrite=options["force"])
     if options["report"] is not None:
@@ -203,16 +216,16 @@ def _show(output: CommandOutput, release: Release, options: dict[str, Any], key:
     after = release.risk.reidentification
     if release.silent_columns:
         output.say(f"{silence(release.silent_columns)}\n")
-    output.say(f"The protected table is in {options['target']}.")
-    say_certified(output, options["target"], key)
+    output.say(f"The protected table is in {options['output_file']}.")
+    say_certified(output, options["output_file"], key)
     if release.choice:
         output.say(f"\n{release.choice}")
     output.say(f"\n{release.guarantee.explain()}")
     output.heading("What it gives away, and what was lost")
     rows = [
         ["classes", f"{release.partition.size:,}, the smallest with {after.smallest:,} rows"],
-        ["highest risk", f"{after.prosecutor_max:.1%} for anybody who is picked out by the quasi-identifiers"],
-        ["detail lost", f"{release.ncp:.1%} (mean over rows and quasi-identifiers)"],
+        ["highest risk", f"{percent(after.prosecutor_max)} for anybody who is picked out by the quasi-identifiers"],
+        ["detail lost", f"{percent(release.ncp)} (mean over rows and quasi-identifiers)"],
         ["rows left out", f"{release.suppressed:,}"],
     ]
     output.table(["", ""], rows)
@@ -226,11 +239,13 @@ def _show(output: CommandOutput, release: Release, options: dict[str, Any], key:
 def _finish_two_tables(
     output: CommandOutput, release: AnatomyRelease, options: dict[str, Any], key: SigningKey | None
 ) -> None:
-    places = [str(place) for place in release.write(options["target"], overwrite=options["force"], signing_key=key)]
+    places = [
+        str(place) for place in release.write(options["output_file"], overwrite=options["force"], signing_key=key)
+    ]
     if options["report"] is not None:
         release.report(options["report"], title=f"Release of {Path(options['data']).name} in two tables")
     output.document({**release.to_dict(), "output": places, "report": options["report"], "recipe": None})
-    output.say(f"The protected tables are in {' and '.join(places)}.")
+    output.say(f"The protected tables are in {join_words(places)}.")
     say_certified(output, places[0], key)
     output.say(f"\n{release.guarantee.explain()}")
 

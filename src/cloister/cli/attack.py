@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloister.cli.certificates import read_certificate
 from cloister.cli.commands import CommandOutput, HelpfulGroup, command
-from cloister.cli.options import check_target, read_certificate, reading_options
+from cloister.cli.options import check_target, data_options, output_options
 from cloister.core.provenance import SYNTHETIC, TWO_TABLES
 from cloister.errors import ParameterError, SchemaError
 
@@ -26,13 +27,7 @@ __all__ = ["attack_options", "check_report", "open_tables", "show_attack", "spli
 
 def attack_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that every attack on files has."""
-    for option in (
-        click.option("--force", is_flag=True, help="Replace the report if it is there."),
-        click.option("--report", metavar="FILE", help="Write a report: .html, .md or .json."),
-        click.option("--schema", metavar="FILE", help="What the columns are, with their roles; see cloister schema."),
-    ):
-        function = option(function)
-    return reading_options(function)
+    return data_options(schema=False)(output_options(report="Write a report")(function))
 
 
 def open_tables(

@@ -14,14 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cloister.errors import did_you_mean
-
-if TYPE_CHECKING:
-    from cloister.accounting.budget import Budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +87,6 @@ def program() -> str:
     return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
 
 
-def amount(budget: Budget) -> str:
-    """Return a budget in words: its measure and its number.
-
-    >>> from cloister.accounting.budget import Budget
-    >>> amount(Budget(epsilon=0.5, delta=1e-6))
-    'epsilon 0.5, delta 1e-06'
-    """
-    slack = f", delta {float(budget.delta):g}" if budget.delta else ""
-    return f"{budget.measure} {float(budget.amount):g}{slack}"
-
-
 def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table as aligned lines that other programs can cut.
 
@@ -137,6 +123,9 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     _console().print(table)
 
 
+SECTIONS = ("Options", "Data", "Price", "Ledger", "Output")
+"""The groups of options, in the order in which help lists them; the first are a command's own."""
+
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -154,6 +143,28 @@ class Noun:
         if not isinstance(command, click.Command):
             raise TypeError(f"{self.module}.{self.attribute} is not a command")
         return command
+
+
+class GroupedOption(click.Option):
+    """An option that help lists together with others of its kind."""
+
+    def __init__(self, *names: Any, section: str = "Options", **settings: Any) -> None:  # click's own settings
+        super().__init__(*names, **settings)
+        self.section = section
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists its options group by group, and the groups of all commands in one order."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options."""
+        for section in SECTIONS:
+            options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+            listed = [one for one in options if getattr(one, "section", SECTIONS[0]) == section]
+            records = [record for one in listed if (record := one.get_help_record(ctx)) is not None]
+            if records:
+                with formatter.section(section):
+                    formatter.write_dl(records)
 
 
 class HelpfulGroup(click.Group):
@@ -208,9 +219,12 @@ def command(
             return function(CommandOutput(as_json=as_json), **options)
 
         callback.__doc__ = function.__doc__
-        callback.__dict__["__click_params__"] = getattr(function, "__click_params__", [])
-        with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")(callback)
-        made = click.command(name, epilog=f"\b\nExample:\n  {example}", context_settings=_SETTINGS)(with_json)
+        # The last option that was added is listed first.
+        as_json = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON and nothing else.")
+        callback.__dict__["__click_params__"] = [as_json, *getattr(function, "__click_params__", [])]
+        made = click.command(name, cls=GroupedCommand, epilog=f"\b\nExample:\n  {example}", context_settings=_SETTINGS)(
+            callback
+        )
         if group is not None:
             group.add_command(made)
         return made

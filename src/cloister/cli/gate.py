@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloister.cli.attack import attack_options, check_report, open_tables, split_names
+from cloister.cli.certificates import read_certificate
 from cloister.cli.commands import CommandOutput, command
-from cloister.cli.options import read_certificate
+from cloister.cli.options import NumberText
 from cloister.core.provenance import ANONYMIZED, SYNTHETIC, TWO_TABLES
 from cloister.errors import ParameterError
 
@@ -35,8 +36,13 @@ _KINDS = {"anonymized": ANONYMIZED, "anatomy": TWO_TABLES, "synthetic": SYNTHETI
 @click.option(
     "--sensitive", metavar="COLUMNS", help="What attackers want to know, with commas; by default by the schema."
 )
-@click.option("--epsilon", metavar="E", help="What a synthetic table promises, if it is differentially private.")
-@click.option("--delta", metavar="D", help="The delta of that promise.")
+@click.option(
+    "--epsilon",
+    metavar="NUMBER",
+    type=NumberText(),
+    help="What a synthetic table promises, if it is differentially private.",
+)
+@click.option("--delta", metavar="NUMBER", type=NumberText(), help="The delta of that promise.")
 @click.option("--limit", metavar="NAME=VALUE", multiple=True, help="A limit of the policy, such as max_match=0.1.")
 @attack_options
 def gate(
@@ -162,9 +168,7 @@ def _make_guarantee(epsilon: str, delta: str) -> Guarantee:
     from cloister.core import exact
     from cloister.core.guarantees import ApproxDP, PureDP
 
-    slack = exact.number(delta, name="--delta")
-    price = exact.number(epsilon, name="--epsilon")
-    return ApproxDP(epsilon=price, delta=slack) if slack else PureDP(epsilon=price)
+    return ApproxDP(epsilon=epsilon, delta=delta) if exact.number(delta) else PureDP(epsilon=epsilon)
 
 
 def _limits(given: tuple[str, ...]) -> dict[str, float]:

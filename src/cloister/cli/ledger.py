@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.commands import CommandOutput, HelpfulGroup, amount, command
+from cloister.cli.accounts import check_address
+from cloister.cli.commands import CommandOutput, HelpfulGroup, command
+from cloister.core.wordings import format_count
 from cloister.errors import LedgerUnreachableError, ParameterError, UnknownAccountError, did_you_mean
 
 if TYPE_CHECKING:
@@ -92,12 +94,6 @@ def _open(url: str) -> Ledger:
         raise ParameterError(error.problem, fix=_NO_LEDGER_FIX) from None
 
 
-def check_address(url: str) -> None:
-    """Refuse a path in place of an address."""
-    if ":" not in url:
-        raise ParameterError(f'"{url}" is a path, not the address of a ledger.', fix=f"write sqlite:///{url}")
-
-
 def _check_file(url: str) -> None:
     """Refuse the address of a file that is not there."""
     path = Path(url.removeprefix(_SQLITE))
@@ -145,9 +141,9 @@ def _show_accounts(output: CommandOutput, accounts: Sequence[Account]) -> None:
         [
             [
                 a.dataset,
-                amount(a.budget),
-                amount(a.spent),
-                amount(a.remaining),
+                a.budget.words,
+                a.spent.words,
+                a.remaining.words,
                 a.unit,
                 str(a.entries),
                 _moment(a.updated),
@@ -165,7 +161,7 @@ def _show_entries(output: CommandOutput, account: Account, entries: Sequence[Ent
             "entries": [entry.to_dict() for entry in entries],
         }
     )
-    output.say(f"{account.dataset}: {amount(account.remaining)} is left of {amount(account.budget)}.")
+    output.say(f"{account.dataset}: {account.remaining.words} is left of {account.budget.words}.")
     output.table(
         ["number", "time", "what", "cost", "spent so far", "analyst", "purpose"],
         [_entry_row(entry) for entry in entries],
@@ -173,13 +169,13 @@ def _show_entries(output: CommandOutput, account: Account, entries: Sequence[Ent
 
 
 def _entry_row(entry: Entry) -> list[str]:
-    cost = "" if entry.cost is None else amount(entry.cost)
+    cost = "" if entry.cost is None else entry.cost.words
     return [
         str(entry.number),
         _moment(entry.time),
         str(entry.kind),
         cost,
-        amount(entry.spent),
+        entry.spent.words,
         entry.analyst or "",
         entry.purpose,
     ]
@@ -191,5 +187,5 @@ def _moment(time: str) -> str:
 
 def _count_in_words(accounts: Sequence[Any], *, with_datasets: bool = True) -> str:
     entries = sum(account.entries for account in accounts)
-    datasets = f"{len(accounts)} dataset{'s' * (len(accounts) != 1)}, " if with_datasets else ""
-    return f"{datasets}{entries} entr{'ies' if entries != 1 else 'y'}"
+    datasets = f"{format_count(len(accounts), 'dataset')}, " if with_datasets else ""
+    return f"{datasets}{format_count(entries, 'entry', 'entries')}"

@@ -6,15 +6,27 @@ Everything that can be wrong with the question, its price and its files is found
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.commands import CommandOutput, amount, command
-from cloister.cli.options import find_ledger, is_new_account, open_confirmed, open_payer_ledger, reading_options
-from cloister.cli.query_options import QueryOptions
+from cloister.cli.accounts import find_ledger, is_new_account, open_payer_ledger, say_new_account
+from cloister.cli.commands import CommandOutput, command
+from cloister.cli.options import (
+    CHARTS,
+    NumberText,
+    PaidOptions,
+    check_chart,
+    data_options,
+    file_option,
+    ledger_options,
+    option,
+    output_options,
+    price_options,
+)
+from cloister.core.wordings import join_words
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -29,6 +41,53 @@ _NO_LEDGER = (
     "Nothing remembers what was spent, because no ledger was given. Asking again gives other noise, spends again, and\n"
     "reveals more each time. To keep count, add: --ledger sqlite:///budget.db --dataset NAME --budget-epsilon NUMBER"
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryOptions(PaidOptions):
+    """The options of the command."""
+
+    sql: str
+    error: str | None
+    rows: int | None
+    data_version: str
+    fresh: bool
+    plot: str | None
+
+    def check(self) -> None:
+        """Refuse options that do not belong together, and a chart that could not be written."""
+        self._check_price()
+        self.check_ledger(fresh=self.fresh)
+        if self.preview and self.plot is not None:
+            raise ParameterError("A preview has nothing to draw.", fix="leave --plot or --preview out.")
+        check_chart(self.plot, inputs=[self.data, self.schema], force=self.force)
+
+    @property
+    def price(self) -> dict[str, Any]:
+        """Return the price as the library takes it."""
+        given = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def offer(self) -> dict[str, Any]:
+        """Return the price, or the wanted error."""
+        return self.price if self.error is None else {**self.price, "error": self.error}
+
+    def _check_price(self) -> None:
+        if self.error is not None and not self.preview:
+            raise ParameterError(
+                "--error asks for a price; an answer has to name one.",
+                fix="add --preview to learn the epsilon, then ask with --epsilon.",
+            )
+        if self.rows is not None and not self.preview:
+            raise ParameterError("--rows is a guess for --preview.", fix="add --preview, or leave --rows out.")
+        wanted = {"--epsilon": self.epsilon, "--rho": self.rho, "--error": self.error}
+        given = [name for name, value in wanted.items() if value is not None]
+        if len(given) != 1:
+            problem = f"{join_words(given)} exclude each other." if given else "The answer has no price."
+            raise ParameterError(
+                problem, fix="say what it may cost, such as --epsilon 0.1; add --preview to see the error first."
+            )
 
 
 def show_answer(output: CommandOutput, asked: QueryOptions, frame: Frame, remaining: Budget | None) -> None:
@@ -50,7 +109,7 @@ def show_preview(output: CommandOutput, asked: QueryOptions, preview: Preview) -
     output.say(asked.sql)
     output.heading("Price")
     if asked.error is not None:
-        output.say(f"An error of {asked.error} needs {amount(preview.cost)}.")
+        output.say(f"An error of {asked.error} needs {preview.cost.words}.")
     output.say(_offer(asked, preview))
     output.heading("Expected error")
     places = "in every group, chosen privately" if preview.groups is None else f"in each of {preview.groups:,} groups"
@@ -64,19 +123,19 @@ def show_preview(output: CommandOutput, asked: QueryOptions, preview: Preview) -
 
 def _price(asked: QueryOptions, frame: Frame, remaining: Budget | None) -> str:
     if remaining is None:
-        return f"{_capitalize(amount(frame.cost))}.\n{_NO_LEDGER}"
-    left = f"{_capitalize(amount(remaining))} is left{_whose(asked)}."
+        return f"{_capitalize(frame.cost.words)}.\n{_NO_LEDGER}"
+    left = f"{_capitalize(remaining.words)} is left{_whose(asked)}."
     if not frame.cost.amount:
         return f"Nothing: this was asked before, and the stored answer is repeated. {left}"
-    return f"{_capitalize(amount(frame.cost))}, taken before the table was read. {left}"
+    return f"{_capitalize(frame.cost.words)}, taken before the table was read. {left}"
 
 
 def _offer(asked: QueryOptions, preview: Preview) -> str:
     if asked.ledger is None:
-        return f"{_capitalize(amount(preview.cost))}. No ledger was given, so what is left of a budget is not known."
+        return f"{_capitalize(preview.cost.words)}. No ledger was given, so what is left of a budget is not known."
     verdict = "enough" if preview.is_affordable else "not enough"
-    left = f"{_capitalize(amount(preview.remaining))} is left{_whose(asked)}: {verdict}."
-    return f"{_capitalize(amount(preview.cost))}. {left}"
+    left = f"{_capitalize(preview.remaining.words)} is left{_whose(asked)}: {verdict}."
+    return f"{_capitalize(preview.cost.words)}. {left}"
 
 
 def _whose(asked: QueryOptions) -> str:
@@ -158,33 +217,32 @@ _EXAMPLE = (
 )
 
 
-def _option(name: str, metavar: str, text: str, **settings: Any) -> Callable[..., Any]:  # click's own settings
-    return click.option(name, metavar=metavar, help=text, **settings)
-
-
 @command("query", example=_EXAMPLE)
 @click.argument("data", metavar="DATA")
-@_option("--schema", "FILE", "What the columns are; see cloister schema.", required=True)
-@_option("--sql", "TEXT", "The question, about a table called data.", required=True)
-@_option("--epsilon", "NUMBER", "What the answer may cost: smaller protects better and errs more.")
-@_option("--delta", "NUMBER", "A slack, such as 1e-6, that allows Gaussian noise and groups that are not public.")
-@_option("--rho", "NUMBER", "The price in rho (zero-concentrated differential privacy), in place of epsilon.")
-@click.option("--preview", is_flag=True, help="Say what it would cost and how far off it would be; spend nothing.")
-@_option("--error", "NUMBER", "With --preview: the error that you want, to learn which epsilon it takes.")
-@_option("--rows", "NUMBER", "With --preview: a guess of the rows in each group, for means.", type=click.IntRange(1))
-@_option("--ledger", "URL", "Where spending is remembered, such as sqlite:///budget.db.")
-@_option("--dataset", "NAME", "The account in the ledger.")
-@_option("--budget-epsilon", "NUMBER", "For an account's first use: the epsilon that may be spent in all.")
-@_option("--budget-delta", "NUMBER", "For an account's first use: the delta that may be spent in all.")
-@_option("--budget-rho", "NUMBER", "For an account's first use: the budget in rho, in place of epsilon.")
-@_option("--analyst", "NAME", "Who asks; a limit that the ledger has for them applies.")
-@_option("--unit", "COLUMN", 'The column that names a person, or "row"; by default the subject of the schema.')
-@_option("--limit", "NUMBER", "How many rows a person counts for.", type=click.IntRange(1))
-@_option("--data-version", "TEXT", "Which version of the data this is; answers to others are not repeated.", default="")
-@click.option("--fresh", is_flag=True, help="Pay for new noise where the ledger has a stored answer.")
-@_option("--plot", "FILE", "Draw the answer: .svg, .png, .html or .json.")
-@click.option("--force", is_flag=True, help="Replace the file of --plot if it is there.")
-@reading_options
+@option("--sql", metavar="TEXT", text="The question, about a table called data.", required=True)
+@option(
+    "--error",
+    metavar="NUMBER",
+    text="With --preview: the error that you want, to learn which epsilon it takes.",
+    type=NumberText(),
+)
+@option(
+    "--rows",
+    metavar="NUMBER",
+    text="With --preview: a guess of the rows in each group, for means.",
+    type=click.IntRange(1),
+)
+@option(
+    "--data-version",
+    metavar="TEXT",
+    text="Which version of the data this is; answers to others are not repeated.",
+    default="",
+)
+@option("--fresh", text="Pay for new noise where the ledger has a stored answer.")
+@data_options()
+@price_options(rho=True)
+@ledger_options(rho=True)
+@output_options(more=[file_option("--plot", text="Draw the answer", endings=CHARTS)])
 def query(output: CommandOutput, **options: Any) -> None:  # click's options
     """Answer one SQL question about a table with privacy, and say how far off the answer may be.
 
@@ -196,7 +254,7 @@ def query(output: CommandOutput, **options: Any) -> None:  # click's options
     asked = QueryOptions(**options)
     asked.check()
     with output.progress("Opening the table"):
-        table = open_confirmed(asked.data, asked.schema, encoding=asked.encoding, missing=asked.missing)
+        table = asked.open_table()
     forecast = _rehearse(asked, table)
     if asked.preview:
         _preview(output, asked, table, forecast)
@@ -207,14 +265,16 @@ def query(output: CommandOutput, **options: Any) -> None:  # click's options
 def _private(asked: QueryOptions, table: Table, **account: Any) -> PrivateTable:
     from cloister.queries import PrivateTable
 
-    subject = None if table.schema is None else table.schema.subject
-    unit = asked.unit or subject or "row"
+    unit = asked.unit_of(table)
     return PrivateTable(table, unit=unit, max_rows_per_unit=asked.limit, version=asked.data_version, **account)
 
 
 def _rehearse(asked: QueryOptions, table: Table) -> Preview:
     """Plan the question with a budget in memory: whatever is wrong with it shows here, at no cost."""
-    private = _private(asked, table, budget=asked.pretended_budget)
+    from cloister.accounting.budget import Budget
+
+    pretended = Budget(epsilon=1) if asked.rho is None else Budget(rho=1)
+    private = _private(asked, table, budget=pretended)
     return private.preview(asked.sql, rows=asked.rows, **asked.offer)
 
 
@@ -227,7 +287,7 @@ def _preview(output: CommandOutput, asked: QueryOptions, table: Table, forecast:
     show_preview(output, asked, forecast)
 
 
-def _remaining(asked: QueryOptions, table: Table) -> Budget:
+def _remaining(asked: QueryOptions, table: Table) -> Budget | None:
     """Return what is left, without opening an account that does not exist."""
     book = find_ledger(asked.payer)
     if book is None:
@@ -240,17 +300,18 @@ def _remaining(asked: QueryOptions, table: Table) -> Budget:
 
 def _answer(output: CommandOutput, asked: QueryOptions, table: Table, forecast: Preview) -> None:
     if asked.ledger is None:
-        private = _private(asked, table, budget=asked.price_budget)
+        from cloister.accounting.budget import Budget
+
+        private = _private(asked, table, budget=Budget(**asked.price))
         _report(output, asked, _ask(output, asked, private), None)
         return
     with open_payer_ledger(asked.payer) as book:
-        is_new = is_new_account(asked.payer, book)
-        budget = asked.stated_budget if is_new else None
+        budget = asked.stated_budget if is_new_account(asked.payer, book) else None
         if budget is not None:
             budget.check_covers(budget.cost_of(forecast.guarantee))
         private = _private(asked, table, ledger=book, dataset=asked.dataset, budget=budget, analyst=asked.analyst)
-        if is_new:
-            output.say(f'The account "{asked.dataset}" is new. Its budget is {amount(asked.stated_budget)}, ever.')
+        if budget is not None:
+            say_new_account(output, str(asked.dataset), budget)
         _report(output, asked, _ask(output, asked, private), private.remaining)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloister.cli.commands import CommandOutput, command, program
-from cloister.cli.options import check_target, reading_options
+from cloister.cli.options import check_target, data_options, open_data, output_options
 
 if TYPE_CHECKING:
     from cloister.anonymize import Assessment
@@ -17,7 +17,6 @@ _EXAMPLE = "cloister risk visits.csv --schema visits.schema.yaml --report risk.h
 
 @command("risk", example=_EXAMPLE)
 @click.argument("data", metavar="DATA")
-@click.option("--schema", metavar="FILE", required=True, help="What the columns are; see cloister schema.")
 @click.option("--original", metavar="DATA", help="The table before it was protected, to measure what was lost.")
 @click.option("--population", metavar="N", type=click.IntRange(1), help="How many people the table was drawn from.")
 @click.option(
@@ -31,9 +30,8 @@ _EXAMPLE = "cloister risk visits.csv --schema visits.schema.yaml --report risk.h
     show_default=True,
     help="The risk above which a row counts as at risk.",
 )
-@click.option("--report", metavar="FILE", help="Write a report: .html, .md or .json.")
-@click.option("--force", is_flag=True, help="Replace the report if it is there.")
-@reading_options
+@data_options()
+@output_options(report="Write a report")
 def risk(
     output: CommandOutput,
     *,
@@ -52,17 +50,14 @@ def risk(
     The figures are exact and about the people in the table: they are for its custodian, not for publication.
     """
     from cloister.anonymize import assess
-    from cloister.data.schema import Schema
-    from cloister.data.sources import open_table
 
     how = {name: options.pop(name) for name in ("encoding", "missing")}
     check_target(report, inputs=(data, schema, original), force=force)
     with output.progress("Counting"):
-        described = Schema.read(schema)
         if original is None:
-            found = assess(open_table(data, schema=described, **how), **options)
+            found = assess(open_data(data, schema, **how), **options)
         else:
-            found = assess(open_table(data, **how), original=open_table(original, schema=described, **how), **options)
+            found = assess(open_data(data, None, **how), original=open_data(original, schema, **how), **options)
     if report is not None:
         _write(found, report, data)
     output.document({**found.to_dict(), "data": data, "report": report})

@@ -12,7 +12,8 @@ import click
 
 from cloister.cli.app import FAILED
 from cloister.cli.commands import CommandOutput, HelpfulGroup, command, program
-from cloister.cli.options import reading_options
+from cloister.cli.options import check_target, data_options, open_data, output_options
+from cloister.core.wordings import format_count
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -25,19 +26,10 @@ schema = HelpfulGroup(name="schema", help="Describe the columns of a table: what
 
 @command("infer", example="cloister schema infer visits.csv -o visits.schema.yaml", group=schema)
 @click.argument("data", metavar="DATA")
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    metavar="FILE",
-    default="schema.yaml",
-    show_default=True,
-    help="Where to write the schema.",
-)
-@click.option("--force", is_flag=True, help="Replace FILE if it is a schema. The data itself is never replaced.")
-@reading_options
+@data_options(schema=None)
+@output_options("the schema", endings=(), default="schema.yaml", show_default=True)
 def infer(
-    output: CommandOutput, *, data: str, target: str, force: bool, encoding: str | None, missing: Sequence[str]
+    output: CommandOutput, *, data: str, output_file: str, force: bool, encoding: str | None, missing: tuple[str, ...]
 ) -> None:
     """Propose a schema for a table, for its owner to read and correct.
 
@@ -47,60 +39,46 @@ def infer(
     categories until a person has replaced or confirmed them.
     """
     from cloister.data.schema import Schema
-    from cloister.data.sources import open_table
 
-    _check_target(Path(target), data, force=force)
+    check_target(output_file, inputs=[data], force=force, endings=None)
+    _check_is_schema(Path(output_file))
     with output.progress("Looking at every column"):
-        proposal = Schema.infer(open_table(data, encoding=encoding, missing=missing))
-    proposal.write(target, overwrite=force)
-    output.document({"schema": "cloister.schema.proposal/1", "file": target, "proposal": proposal.to_dict()})
-    again = ["schema", "check", target, data, *(["--encoding", encoding] if encoding else [])]
+        proposal = Schema.infer(open_data(data, None, encoding=encoding, missing=missing))
+    proposal.write(output_file, overwrite=force)
+    output.document({"schema": "cloister.schema.proposal/1", "file": output_file, "proposal": proposal.to_dict()})
+    again = ["schema", "check", output_file, data, *(["--encoding", encoding] if encoding else [])]
     again += [word for marker in missing for word in ("--missing", marker)]
-    _show_proposal(output, proposal, target, f"{program()} {shlex.join(again)}")
+    _show_proposal(output, proposal, output_file, f"{program()} {shlex.join(again)}")
 
 
 @command("check", example="cloister schema check visits.schema.yaml visits.csv", group=schema)
 @click.argument("file", metavar="SCHEMA")
 @click.argument("data", metavar="[DATA]", required=False)
-@reading_options
-def check(output: CommandOutput, *, file: str, data: str | None, encoding: str | None, missing: Sequence[str]) -> int:
+@data_options(schema=None)
+def check(output: CommandOutput, *, file: str, data: str | None, encoding: str | None, missing: tuple[str, ...]) -> int:
     """Check a schema: is anything missing for a private release, and does it fit the table?
 
     SCHEMA is a schema file. DATA, if given, is the table that it describes. The exit code is 1 if something must be
     mended.
     """
     from cloister.data.schema import Schema
-    from cloister.data.sources import open_table
 
     stated = Schema.read(file)
     with output.progress("Comparing the schema with the table"):
-        report = stated.check(None if data is None else open_table(data, encoding=encoding, missing=missing))
+        report = stated.check(None if data is None else open_data(data, None, encoding=encoding, missing=missing))
     output.document(report.to_dict())
     _show_report(output, report)
     return 0 if report.ok else FAILED
 
 
-def _check_target(target: Path, data: str, *, force: bool) -> None:
+def _check_is_schema(target: Path) -> None:
+    """Refuse to replace a file that is no schema, also where replacing is asked for."""
     from cloister.data.schema_file import looks_like_schema
-    from cloister.data.sources import files_of
 
-    if target.exists():
-        if any(source.exists() and target.samefile(source) for source in files_of(data)):
-            raise ParameterError(
-                f'"{target}" is the data itself; the schema would replace it.', fix="choose another name with -o."
-            )
-        if not force:
-            raise ParameterError(
-                f'"{target}" is already there.', fix="choose another name with -o, or replace it with --force."
-            )
-        if not looks_like_schema(target):
-            raise ParameterError(
-                f'"{target}" is there and is no schema, so it is not replaced.',
-                fix="choose another name with -o, or move that file away first.",
-            )
-    if not target.absolute().parent.is_dir():
+    if target.exists() and not looks_like_schema(target):
         raise ParameterError(
-            f'The folder "{target.parent}" is not there.', fix="make the folder first, or choose another name with -o."
+            f'"{target}" is there and is no schema, so it is not replaced.',
+            fix="choose another name with -o, or move that file away first.",
         )
 
 
@@ -126,7 +104,7 @@ def _show_report(output: CommandOutput, report: SchemaReport) -> None:
     for first, others in _group_findings(report.findings):
         output.say(f"{first.severity}: {_without_evidence(first) if others else first.sentence}")
         if others:
-            output.say(f"    The same for {_columns(len(others))} more: {', '.join(others)}.")
+            output.say(f"    The same for {format_count(len(others), 'column')} more: {', '.join(others)}.")
         output.say(f"    Fix: {first.in_file}")
     output.say(f"\n{_verdict(report)}")
 
@@ -148,16 +126,12 @@ def _without_evidence(finding: SchemaFinding) -> str:
     return re.sub(r" are guesses \(.*\)\.$", " are guesses.", finding.sentence)
 
 
-def _columns(number: int) -> str:
-    return f"{number} column{'s' * (number != 1)}"
-
-
 def _verdict(report: SchemaReport) -> str:
     grave, light = (
         sum(finding.severity == severity for finding in report.findings) for severity in ("error", "warning")
     )
     if grave:
-        return f"{grave} error{'s' * (grave != 1)} must be mended before a private release."
+        return f"{format_count(grave, 'error')} must be mended before a private release."
     if light:
-        return f"No errors, but {light} warning{'s' * (light != 1)} to read before a private release."
+        return f"No errors, but {format_count(light, 'warning')} to read before a private release."
     return "Nothing stands in the way of a private release."

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloister.cli.commands import CommandOutput, HelpfulGroup, command, program
-from cloister.cli.options import check_target
+from cloister.cli.options import check_target, output_options
+from cloister.core.wordings import format_count, join_words, percent
 from cloister.errors import DataWarning, ForeignReportError, ParameterError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _show_lacking(output: CommandOutput, plan: SurveyPlan) -> None:
     """Print which questions the mix does not fit."""
     planned = {row.question: row.level for row in plan.expected}
     for place, (question, levels) in enumerate(plan.lacking.items()):
-        names = f"level{'s' * (len(levels) > 1)} {' and '.join(levels)}"
+        names = f"level{'s' * (len(levels) > 1)} {join_words(levels)}"
         output.say(
             f'{chr(10) * (place == 0)}The question "{question}" does not have the {names} of the mix: it is planned at '
             f'"{planned[question]}".'
@@ -180,14 +181,15 @@ def note_suspicious(result: SurveyResult) -> None:
 def note_refused(collector: Collector) -> None:
     """Warn of submissions that were left out."""
     for reason, count in sorted(collector.refused.items()):
-        warnings.warn(f"{count:,} submission{'s' * (count != 1)} left out: {reason}.", DataWarning, stacklevel=2)
+        warnings.warn(f"{format_count(count, 'submission')} left out: {reason}.", DataWarning, stacklevel=2)
 
 
 def _plain(one: QuestionResult, value: float) -> str:
-    return f"{value:.4g}" if one.is_mean else f"{100 * value:.1f}%"
+    return f"{value:.4g}" if one.is_mean else percent(value)
 
 
-_FILES = (".yaml", ".yml", ".json")
+_SURVEYS = (".yaml", ".yml")
+_SUBMISSIONS = (".jsonl",)
 _HELP = "Ask people questions without having to be trusted with their answers."
 
 _NOW_AND_THEN = 1000
@@ -208,7 +210,7 @@ def _mix(function: Any) -> Any:  # a command
 
 @command("new", example="cloister survey new survey.yaml", group=survey)
 @click.argument("file", metavar="FILE")
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@output_options()
 def new(output: CommandOutput, *, file: str, force: bool) -> None:
     """Write an example of a survey, for you to change.
 
@@ -217,7 +219,7 @@ def new(output: CommandOutput, *, file: str, force: bool) -> None:
     from cloister.core.atomic_files import write_text
     from cloister.local.survey import EXAMPLE, example_survey
 
-    check_target(file, inputs=(), force=force, endings=(".yaml", ".yml"))
+    check_target(file, inputs=(), force=force, endings=_SURVEYS)
     write_text(file, EXAMPLE, overwrite=force)
     made = example_survey()
     output.document({"schema": "cloister.survey_file/1", "file": file, "survey": made.to_dict()})
@@ -257,10 +259,11 @@ def plan(output: CommandOutput, *, file: str, respondents: int | None, margin: s
 @command("simulate", example="cloister survey simulate survey.yaml --respondents 5000 -o made-up.jsonl", group=survey)
 @click.argument("file", metavar="FILE")
 @click.option("--respondents", metavar="N", type=click.IntRange(1, 1_000_000), required=True, help="How many people.")
-@click.option("-o", "--output", "target", metavar="FILE", required=True, help="Where to write the submissions: .jsonl.")
 @_mix
-@click.option("--force", is_flag=True, help="Replace the submissions if they are there.")
-def simulate(output: CommandOutput, *, file: str, respondents: int, target: str, mix: str | None, force: bool) -> None:
+@output_options("the submissions", endings=_SUBMISSIONS, required=True)
+def simulate(
+    output: CommandOutput, *, file: str, respondents: int, output_file: str, mix: str | None, force: bool
+) -> None:
     """Rehearse a survey with made-up people.
 
     FILE is a survey. You see the estimates beside the truth. The people's true answers are made up from the shares that
@@ -269,24 +272,29 @@ def simulate(output: CommandOutput, *, file: str, respondents: int, target: str,
     from cloister.local.survey import Collector, Survey, simulate as run
     from cloister.local.survey.submissions import read_lines
 
-    check_target(target, inputs=(file,), force=force, endings=(".jsonl",))
+    check_target(output_file, inputs=(file,), force=force, endings=_SUBMISSIONS)
     asked = Survey.read(file)
     with output.progress("Asking made-up people") as tell:
         made = run(asked, respondents=respondents, mix=_shares(mix))
-        _write(_watch(made.lines(), respondents, tell, "writing submissions"), target, force=force)
+        _write(_watch(made.lines(), respondents, tell, "writing submissions"), output_file, force=force)
         collector = Collector(asked)
-        collector.add_lines(_watch(read_lines(target), respondents, tell, "reading submissions"))
+        collector.add_lines(_watch(read_lines(output_file), respondents, tell, "reading submissions"))
         result = collector.estimate()
     truth = {
         name: [{"value": value, "truth": share} for value, share in shares.items()]
         for name, shares in made.truth.items()
     }
     output.document(
-        {"schema": "cloister.survey_simulation/1", "submissions": target, "truth": truth, "result": result.to_dict()}
+        {
+            "schema": "cloister.survey_simulation/1",
+            "submissions": output_file,
+            "truth": truth,
+            "result": result.to_dict(),
+        }
     )
     show_simulation(output, made, result)
-    output.say(f"\nThe submissions are in {target}. To evaluate them as you would real ones:")
-    output.say(f"  {_run('aggregate', file, target, '--report', 'results.html')}")
+    output.say(f"\nThe submissions are in {output_file}. To evaluate them as you would real ones:")
+    output.say(f"  {_run('aggregate', file, output_file, '--report', 'results.html')}")
 
 
 @command(
@@ -296,8 +304,7 @@ def simulate(output: CommandOutput, *, file: str, respondents: int, target: str,
 )
 @click.argument("file", metavar="FILE")
 @click.argument("submissions", metavar="SUBMISSIONS", nargs=-1, required=True)
-@click.option("--report", metavar="FILE", help="Write a report with charts: .html, .md or .json.")
-@click.option("--force", is_flag=True, help="Replace the report if it is there.")
+@output_options(report="Write a report with charts")
 def aggregate(output: CommandOutput, *, file: str, submissions: Sequence[str], report: str | None, force: bool) -> None:
     """Estimate what everybody together answered.
 

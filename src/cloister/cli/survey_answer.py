@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cloister.cli.commands import CommandOutput, command
-from cloister.cli.options import check_target
+from cloister.cli.options import check_target, output_options
 from cloister.cli.survey import survey as group
 from cloister.errors import CloisterError, ParameterError
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from cloister.local.survey import Submission, Survey, SurveyQuestion
 
 _EACH = "each"
+_SUBMISSION = (".json",)
 _T = TypeVar("_T")
 
 
 @command("answer", example="cloister survey answer survey.yaml -o submission.json", group=group)
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", "target", metavar="FILE", required=True, help="Where to write the submission: .json.")
 @click.option("--answers", metavar="FILE", help="Take answers and levels from a YAML file, and ask nothing.")
 @click.option("--token", metavar="TEXT", help="The one-time token of your invitation.")
-@click.option("--force", is_flag=True, help="Replace the submission if it is there.")
+@output_options("the submission", endings=_SUBMISSION, required=True)
 def answer(
-    output: CommandOutput, *, file: str, target: str, answers: str | None, token: str | None, force: bool
+    output: CommandOutput, *, file: str, output_file: str, answers: str | None, token: str | None, force: bool
 ) -> int | None:
     """Answer a survey, and see exactly what is sent.
 
@@ -42,7 +42,7 @@ def answer(
     from cloister.local.survey import Survey
     from cloister.local.survey.typed_answers import read_file
 
-    check_target(target, inputs=(file, answers), force=force, endings=(".json",))
+    check_target(output_file, inputs=(file, answers), force=force, endings=_SUBMISSION)
     asked = Survey.read(file)
     if answers is None and output.as_json:
         raise ParameterError("With --json nothing can be asked.", fix="give the answers in a file with --answers.")
@@ -55,15 +55,15 @@ def answer(
     chosen = asked.choice(levels)
     told = asked.total({name: level for name, level in chosen.items() if name in given} | _leave_out(asked, given))
     output.document(
-        {"schema": "cloister.survey_answer/1", "file": target, **told.to_dict(), "submission": made.to_dict()}
+        {"schema": "cloister.survey_answer/1", "file": output_file, **told.to_dict(), "submission": made.to_dict()}
     )
     _show(output, asked, made)
     output.say(f"\n{told}")
-    if answers is None and not click.confirm(f"Write this to {target}?", default=True):
+    if answers is None and not click.confirm(f"Write this to {output_file}?", default=True):
         output.say("Nothing was written.")
         return 1
-    write_text(target, made.to_json() + "\n", overwrite=force)
-    output.say(f"\nIt is in {target}, on one line. Nothing was sent: send the file as the collector asks, once.")
+    write_text(output_file, made.to_json() + "\n", overwrite=force)
+    output.say(f"\nIt is in {output_file}, on one line. Nothing was sent: send the file as the collector asks, once.")
     output.say("A second submission would be a second hint about the same answers.")
     return None
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,22 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.commands import CommandOutput, HelpfulGroup, amount, command
+from cloister.cli.accounts import open_account, open_payer_ledger, remaining_of
+from cloister.cli.certificates import is_certified_model, say_certified, signing_key_of
+from cloister.cli.commands import CommandOutput, HelpfulGroup, command
 from cloister.cli.options import (
-    Payer,
-    certificate_options,
+    MODELS,
+    REPORTS,
+    TABLES,
+    PaidOptions,
     check_target,
-    find_ledger,
-    is_certified_model,
-    is_new_account,
-    open_confirmed,
-    open_payer_ledger,
-    payer_of,
-    reading_options,
-    refuse_without_ledger,
-    say_certified,
-    signing_key_of,
+    data_options,
+    file_option,
+    ledger_options,
+    option,
+    output_options,
+    price_options,
+    split_names,
 )
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError, SourceNotFoundError
 
 if TYPE_CHECKING:
@@ -39,19 +40,13 @@ if TYPE_CHECKING:
     from cloister.synth.expectation import SynthesisPreview
 
 
-_TABLE_ENDINGS = (".csv", ".parquet", ".pq")
-_MODELS = (".cloister", ".json")
 _CONSTRAINTS = "- at_most: [admitted, discharged]\n- impossible: {sex: male, diagnosis: pregnancy}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SynthOptions:
-    """The options of a fit; numbers are still text, so that they stay exact."""
+class SynthOptions(PaidOptions):
+    """The options of a fit."""
 
-    data: str
-    schema: str
-    epsilon: str
-    delta: str | None
     method: str
     settings: tuple[str, ...]
     rows: int | None
@@ -60,55 +55,26 @@ class SynthOptions:
     complete: str | None
     constraints: str | None
     expected_rows: int | None
-    unit: str | None
-    max_rows: int | None
-    ledger: str | None
-    dataset: str | None
-    budget_epsilon: str | None
-    budget_delta: str | None
-    analyst: str | None
-    preview: bool
-    target: str | None
+    output_file: str | None
     report: str | None
     card: str | None
     model: str | None
-    force: bool
     signing_key: str | None
     no_certificate: bool
-    encoding: str | None
-    missing: tuple[str, ...]
 
     def check(self) -> None:
         """Refuse options that do not belong together, and files that could not be written."""
-        if not self.preview and self.target is None:
+        if not self.preview and self.output_file is None:
             raise ParameterError("Nothing says where to write the rows.", fix="add -o made-up.csv.")
         inputs = [self.data, self.schema, self.constraints]
-        check_target(self.target, inputs=inputs, force=self.force, endings=_TABLE_ENDINGS)
-        check_target(self.model, inputs=inputs, force=self.force, endings=_MODELS)
+        check_target(self.output_file, inputs=inputs, force=self.force, endings=TABLES)
+        check_target(self.model, inputs=inputs, force=self.force, endings=MODELS)
         for page in (self.report, self.card):
             check_target(page, inputs=inputs, force=self.force)
-        written = [Path(path).resolve() for path in (self.target, self.model, self.report, self.card) if path]
+        written = [Path(path).resolve() for path in (self.output_file, self.model, self.report, self.card) if path]
         if len(set(written)) < len(written):
             raise ParameterError("Two files to write have the same name.", fix="give each a name of its own.")
-        if self.ledger is None:
-            refuse_without_ledger(dataset=self.dataset, analyst=self.analyst, budget_epsilon=self.budget_epsilon)
-        self._paying()
-
-    @property
-    def payer(self) -> Payer:
-        """Return which account pays; there is a ledger."""
-        found = self._paying()
-        if found is None:  # pragma: no cover  # asked only with a ledger
-            raise ParameterError("There is no ledger.", fix="add --ledger.")
-        return found
-
-    def _paying(self) -> Payer | None:
-        return payer_of(
-            ledger=self.ledger,
-            dataset=self.dataset,
-            budget_epsilon=self.budget_epsilon,
-            budget_delta=self.budget_delta,
-        )
+        self.check_ledger()
 
     @property
     def name(self) -> str:
@@ -124,19 +90,15 @@ class SynthOptions:
             settings=self.settings,
             epsilon=self.epsilon,
             delta=self.delta or 0,
-            columns=None if self.columns is None else _split_names(self.columns),
+            columns=None if self.columns is None else split_names(self.columns),
             bins=_bins(self.bins),
-            complete=self.complete == "all" or _split_names(self.complete or ""),
+            complete=self.complete == "all" or split_names(self.complete or ""),
             constraints=_constraints(self.constraints),
             expected_rows=self.expected_rows,
             analyst=self.analyst,
-            unit=self.unit or table.schema.subject or "row",
-            max_rows_per_unit=self.max_rows or 1,
+            unit=self.unit_of(table),
+            max_rows_per_unit=self.limit or 1,
         )
-
-
-def _split_names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _bins(given: tuple[str, ...]) -> Any:
@@ -157,7 +119,7 @@ def _bins(given: tuple[str, ...]) -> Any:
 
 def _edges(text: str) -> list[Any]:
     """Return the edges of bins: numbers, or dates."""
-    return [dt.date.fromisoformat(part) if part.count("-") == 2 else float(part) for part in _split_names(text)]
+    return [dt.date.fromisoformat(part) if part.count("-") == 2 else float(part) for part in split_names(text)]
 
 
 def _constraints(path: str | None) -> tuple[Any, ...]:
@@ -181,7 +143,6 @@ _FIT = (
     "      -o made-up.csv --report quality.html --model visits.cloister"
 )
 _SAMPLE = "cloister synth sample visits.cloister -n 10000 --where sex=F -o women.csv"
-_TABLES = (".csv", ".parquet", ".pq")
 _HELP = """Make a synthetic table, or more rows of one.
 
 \b
@@ -206,45 +167,33 @@ class _Synth(HelpfulGroup):
 synth = _Synth(name="synth", help=_HELP)
 
 
-def _option(*names: str, metavar: str, text: str, **settings: Any) -> Callable[..., Any]:  # click's own settings
-    return click.option(*names, metavar=metavar, help=text, **settings)
+_CARD = file_option("--card", text="Write what may be handed out with the rows", endings=REPORTS)
 
 
 @command("fit", example=_FIT, group=synth)
 @click.argument("data", metavar="DATA")
-@_option("--schema", metavar="FILE", text="What the columns are; see cloister schema.", required=True)
-@_option("--epsilon", metavar="NUMBER", text="What measuring may cost: smaller protects better.", required=True)
-@_option("--delta", metavar="NUMBER", text="A slack, such as 1e-6, that makes the noise smaller.")
-@_option("--method", metavar="NAME", text="The synthesizer.", default="adaptive", show_default=True)
-@_option("--set", "settings", metavar="NAME=VALUE", text="A setting of the method; repeat for more.", multiple=True)
-@_option(
-    "--rows", metavar="N", text="How many rows to write; by default about as many as DATA.", type=click.IntRange(1)
-)
-@_option("--columns", metavar="COLUMNS", text="Which columns, with commas; by default all but identifiers.")
-@_option(
+@option("--method", metavar="NAME", text="The synthesizer.", default="adaptive", show_default=True)
+@option("--set", "settings", metavar="NAME=VALUE", text="A setting of the method; repeat for more.", multiple=True)
+@option("--rows", metavar="N", text="How many rows to write; by default about as many as DATA.", type=click.IntRange(1))
+@option("--columns", metavar="COLUMNS", text="Which columns, with commas; by default all but identifiers.")
+@option(
     "--bins",
     metavar="N",
     text="Bins of numbers and dates: 32, age=10, or edges age=0,18,65; repeat for more.",
     multiple=True,
 )
-@_option("--complete", metavar="COLUMNS", text='Columns that never miss a value, with commas, or "all".')
-@_option("--constraints", metavar="FILE", text="What is known to hold between columns: .yaml.")
-@_option("--expected-rows", metavar="N", text="About how many rows DATA has, if public.", type=click.IntRange(1))
-@_option("--unit", metavar="COLUMN", text='The column that names a person, or "row"; by default the schema\'s subject.')
-@_option("--max-rows", metavar="N", text="How many rows of a person are used.", type=click.IntRange(1))
-@_option("--ledger", metavar="URL", text="Where spending is remembered, such as sqlite:///budget.db.")
-@_option("--dataset", metavar="NAME", text="The account in the ledger.")
-@_option("--budget-epsilon", metavar="NUMBER", text="For an account's first use: the epsilon to be spent in all.")
-@_option("--budget-delta", metavar="NUMBER", text="For an account's first use: the delta to be spent in all.")
-@_option("--analyst", metavar="NAME", text="Who asks; a limit that the ledger has for them applies.")
-@click.option("--preview", is_flag=True, help="Say what it would cost and how exact it would be; spend nothing.")
-@_option("-o", "--output", "target", metavar="FILE", text="Where to write the rows: .csv or .parquet.")
-@_option("--report", metavar="FILE", text="Compare the rows with DATA, for your eyes only: .html, .md or .json.")
-@_option("--card", metavar="FILE", text="What may be handed out with the rows: .html, .md or .json.")
-@_option("--model", metavar="FILE", text="Keep the model, for more rows: .cloister or .json.")
-@click.option("--force", is_flag=True, help="Replace files that are there.")
-@certificate_options
-@reading_options
+@option("--complete", metavar="COLUMNS", text='Columns that never miss a value, with commas, or "all".')
+@option("--constraints", metavar="FILE", text="What is known to hold between columns: .yaml.")
+@option("--expected-rows", metavar="N", text="About how many rows DATA has, if public.", type=click.IntRange(1))
+@data_options()
+@price_options()
+@ledger_options()
+@output_options(
+    "the rows",
+    report="Compare the rows with DATA, for your eyes only",
+    more=[_CARD, file_option("--model", text="Keep the model, for more rows", endings=MODELS)],
+    certificate=True,
+)
 def fit(output: CommandOutput, **options: Any) -> None:  # click's options
     """Measure a table with noise, and write made-up rows that are drawn from the measurements.
 
@@ -256,7 +205,7 @@ def fit(output: CommandOutput, **options: Any) -> None:  # click's options
     asked = SynthOptions(**options)
     asked.check()
     with output.progress("Opening the table"):
-        table = open_confirmed(asked.data, asked.schema, encoding=asked.encoding, missing=asked.missing)
+        table = asked.open_table()
     synthesizer = asked.synthesizer(table)
     forecast = synthesizer.preview(table)
     if forecast.event is None and asked.ledger is not None:
@@ -264,10 +213,10 @@ def fit(output: CommandOutput, **options: Any) -> None:  # click's options
     if asked.preview:
         _show_preview(output, asked, forecast)
         return
-    certified = [str(path) for path in (asked.target, asked.model) if path is not None]
+    certified = [str(path) for path in (asked.output_file, asked.model) if path is not None]
     key = signing_key_of(options, targets=certified, inputs=[asked.data, asked.schema, asked.constraints])
     with nullcontext() if asked.ledger is None else open_payer_ledger(asked.payer) as book:
-        left = None if book is None else _account(output, asked, book, forecast)
+        left = None if book is None else open_account(output, asked.payer, book, forecast.guarantee)
         _say_price(output, asked, forecast, left)
         with output.progress("Measuring") as tell:
             synthesizer.ledger, synthesizer.dataset, synthesizer.progress = book, asked.dataset, tell
@@ -281,31 +230,26 @@ def fit(output: CommandOutput, **options: Any) -> None:  # click's options
             for path in certified:
                 synthesizer.certify(path, signing_key=key, overwrite=asked.force)
     _show(output, asked, synthesizer, made, remaining)
-    say_certified(output, str(asked.target), key)
+    say_certified(output, str(asked.output_file), key)
 
 
 @command("sample", example=_SAMPLE, group=synth)
 @click.argument("model", metavar="MODEL")
-@_option(
+@option(
     "-n", "--rows", metavar="N", text="How many rows; by default about as many as the data.", type=click.IntRange(1)
 )
-@_option(
-    "--where", metavar="COLUMN=VALUE", text="Only such rows; LOW..HIGH is a range; repeat for more.", multiple=True
-)
-@_option("--seed", metavar="N", text="A number that gives the same rows again.", type=click.IntRange(0))
-@_option("-o", "--output", "target", metavar="FILE", text="Where to write: .csv or .parquet.", required=True)
-@_option("--card", metavar="FILE", text="What may be handed out with the rows: .html, .md or .json.")
-@click.option("--force", is_flag=True, help="Replace files that are there.")
-@certificate_options
+@option("--where", metavar="COLUMN=VALUE", text="Only such rows; LOW..HIGH is a range; repeat for more.", multiple=True)
+@option("--seed", metavar="N", text="A number that gives the same rows again.", type=click.IntRange(0))
+@output_options("the rows", required=True, more=[_CARD], certificate=True)
 def sample(output: CommandOutput, **options: Any) -> None:  # click's options
     """Draw rows from a saved model. It costs nothing, as often as wanted.
 
     MODEL is a file that cloister synth --model wrote. The rows get a certificate if the model has one: what an
     unknown file says of itself is not signed.
     """
-    for name, endings in (("target", {"endings": _TABLES}), ("card", {})):
+    for name, endings in (("output_file", {"endings": TABLES}), ("card", {})):
         check_target(options[name], inputs=[options["model"]], force=options["force"], **endings)
-    key = signing_key_of(options, targets=[options["target"]], inputs=[options["model"]])
+    key = signing_key_of(options, targets=[options["output_file"]], inputs=[options["model"]])
     is_vouched = key is not None and is_certified_model(options["model"], key)
     from cloister.synth.conditions import read_conditions
     from cloister.synth.documents import load
@@ -314,33 +258,23 @@ def sample(output: CommandOutput, **options: Any) -> None:  # click's options
         model = load(options["model"])
         conditions = read_conditions(options["where"], model.fitted_facts.domain)
         made = model.sample(options["rows"], conditions=conditions, random_state=options["seed"])
-        made.write(options["target"], overwrite=options["force"])
+        made.write(options["output_file"], overwrite=options["force"])
         if key is not None and is_vouched:
-            model.certify(options["target"], signing_key=key, conditions=options["where"], overwrite=options["force"])
+            model.certify(
+                options["output_file"], signing_key=key, conditions=options["where"], overwrite=options["force"]
+            )
         if options["card"] is not None:
             model.report(options["card"])
-    document = {"schema": "cloister.synthetic_rows/1", "model": options["model"], "output": options["target"]}
+    document = {"schema": "cloister.synthetic_rows/1", "model": options["model"], "output": options["output_file"]}
     document |= {"rows": made.count(), "columns": list(made.columns), "guarantee": model.guarantee_.to_dict()}
     output.document(document)
-    output.say(f"{made.count():,} made-up rows are in {options['target']}. The model: {model.guarantee_.brief()}.")
+    output.say(f"{made.count():,} made-up rows are in {options['output_file']}. The model: {model.guarantee_.brief()}.")
     if key is not None and not is_vouched:
         output.say(
             f"No certificate was written: nobody whose key you know vouches for {options['model']}. "
             "Keep a model together with the certificate that cloister synth --model writes beside it."
         )
-    say_certified(output, options["target"], key if is_vouched else None)
-
-
-def _account(output: CommandOutput, asked: SynthOptions, book: Any, forecast: SynthesisPreview) -> Budget:
-    """Open an account that is new, and return what is left."""
-    if is_new_account(asked.payer, book):
-        budget: Any = asked.payer.budget
-        promise: Any = forecast.guarantee
-        budget.check_covers(budget.cost_of(promise))
-        book.open_account(str(asked.dataset), budget=budget, unit=promise.unit, adjacency=promise.adjacency)
-        output.say(f'The account "{asked.dataset}" is new. Its budget is {amount(budget)}, ever.')
-    left: Budget = book.remaining(str(asked.dataset), analyst=asked.analyst)
-    return left
+    say_certified(output, options["output_file"], key if is_vouched else None)
 
 
 def _say_price(output: CommandOutput, asked: SynthOptions, forecast: SynthesisPreview, left: Budget | None) -> None:
@@ -350,7 +284,7 @@ def _say_price(output: CommandOutput, asked: SynthOptions, forecast: SynthesisPr
         else f"This takes nothing from a budget: {forecast.guarantee.explain()}"
     )
     if left is not None:
-        output.say(f"Left before it: {amount(left)}.")
+        output.say(f"Left before it: {left.words}.")
     elif forecast.event is not None:
         output.say("Nothing remembers what was spent: add --ledger to keep count of several releases.")
     output.say(f"\n{forecast.explain()}")
@@ -358,20 +292,13 @@ def _say_price(output: CommandOutput, asked: SynthOptions, forecast: SynthesisPr
         worst = max(forecast.expectations, key=lambda item: item.error(asked.expected_rows or 1))
         share = worst.error(asked.expected_rows)
         output.say(
-            f"With about {asked.expected_rows:,} rows, noise alone misplaces {share:.0%} of them in {worst.what}."
+            f"With about {asked.expected_rows:,} rows, noise alone misplaces {percent(share)} of them in {worst.what}."
         )
     output.say()
 
 
 def _show_preview(output: CommandOutput, asked: SynthOptions, forecast: SynthesisPreview) -> None:
-    left = None
-    if asked.ledger is not None:
-        book = find_ledger(asked.payer)
-        with book or nullcontext():
-            if book is None or is_new_account(asked.payer, book):
-                left = asked.payer.budget
-            else:
-                left = book.remaining(str(asked.dataset), analyst=asked.analyst)
+    left = None if asked.ledger is None else remaining_of(asked.payer)
     document = {"method": asked.method, "dataset": asked.dataset, "remaining": None if left is None else left.to_dict()}
     output.document({**forecast.to_dict(), **document})
     _say_price(output, asked, forecast, left)
@@ -382,7 +309,7 @@ def _write(asked: SynthOptions, synthesizer: Synthesizer, table: Table, made: Ta
     """Write everything that was paid for; the model first, so that no failure costs it."""
     if asked.model is not None:
         synthesizer.save(asked.model, overwrite=asked.force)
-    made.write(str(asked.target), overwrite=asked.force)
+    made.write(str(asked.output_file), overwrite=asked.force)
     title = f"Made-up rows like {asked.name}"
     if asked.card is not None:
         synthesizer.report(asked.card, title=title)
@@ -409,7 +336,7 @@ def _show(
         {
             "schema": "cloister.synthesis/1",
             "method": asked.method,
-            "output": asked.target,
+            "output": asked.output_file,
             "rows": made.count(),
             "columns": list(made.columns),
             "guarantee": synthesizer.guarantee_.to_dict(),
@@ -421,7 +348,7 @@ def _show(
             "remaining": None if left is None else left.to_dict(),
         }
     )
-    output.say(f"{made.count():,} made-up rows are in {asked.target}. {synthesizer.guarantee_.explain()}")
+    output.say(f"{made.count():,} made-up rows are in {asked.output_file}. {synthesizer.guarantee_.explain()}")
     if asked.report is not None:
         output.say(f"The report is in {asked.report}: for your eyes, since it looks at the rows themselves.")
     if asked.card is not None:
@@ -429,4 +356,4 @@ def _show(
     if asked.model is not None:
         output.say(f"The model is in {asked.model}; cloister synth sample draws more rows from it for nothing.")
     if left is not None:
-        output.say(f"Left: {amount(left)}.")
+        output.say(f"Left: {left.words}.")

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.atomic_files import write_with
-from cloister.errors import ModelError, SourceNotFoundError, a_or_an
+from cloister.core.wordings import a_or_an
+from cloister.errors import ModelError, SourceNotFoundError
 
 __all__ = ["FIX", "LARGEST", "from_json", "read_document", "to_json", "write_document"]
 

@@ -172,6 +172,49 @@ def text(value: Fraction) -> str:
     return str(value)
 
 
+def text_of_number(value: Fraction | int) -> str:
+    """Return a rational as a plain decimal where it is one, else as a fraction.
+
+    >>> text_of_number(Fraction(1, 2)), text_of_number(Fraction(1, 3)), text_of_number(Fraction(1, 10**6))
+    ('0.5', '1/3', '0.000001')
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    rest = value.denominator
+    places = 0
+    while rest % 10 == 0:
+        rest, places = rest // 10, places + 1
+    # A fraction is a decimal exactly where its denominator has no factors but 2 and 5.
+    for factor in (2, 5):
+        while rest % factor == 0:
+            rest, places = rest // factor, places + 1
+    if rest != 1:
+        return str(value)
+    sign = "-" if value < 0 else ""
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    return f"{sign}{digits[:-places]}.{digits[-places:].rstrip('0')}"
+
+
+def to_plain_number(value: Fraction, *, for_browsers: bool = False) -> int | float | str:
+    """Return a rational as JSON and YAML hold it: a number where that is read back exactly, else text.
+
+    Args:
+        value: the rational.
+        for_browsers: whether the reader knows no whole numbers beyond 2**53 and compares texts of numbers.
+
+    >>> to_plain_number(Fraction(3)), to_plain_number(Fraction(1, 10)), to_plain_number(Fraction(1, 3))
+    (3, 0.1, '1/3')
+    """
+    if value.denominator == 1 and abs(value) < (2**53 if for_browsers else 10**30):
+        return int(value)
+    try:
+        near = float(value)
+    except OverflowError:
+        return text_of_number(value)
+    is_written_plainly = not for_browsers or "e" not in repr(near)
+    return near if Fraction(repr(near)) == value and is_written_plainly else text_of_number(value)
+
+
 def _context(digits: int) -> Context:
     # Without limits of the exponent and without traps, every rational has bounds.
     return Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cloister.core import exact
-from cloister.errors import ParameterError, ParameterTypeError, PrivacyParameterWarning, a_or_an, did_you_mean
+from cloister.core.wordings import a_or_an
+from cloister.errors import ParameterError, ParameterTypeError, PrivacyParameterWarning, did_you_mean
 
 
 def check_epsilon(value: object, *, allow_zero: bool = False, name: str = "epsilon") -> Fraction:

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import text_of_number
 from cloister.core.validation import check_count
 from cloister.data.interval_labels import LabelInterval, first_overlap, interval_in, interval_name, number_in
-from cloister.data.values import Codes, is_missing, is_single, text_of, text_of_number
+from cloister.data.values import Codes, is_missing, is_single, text_of
 from cloister.errors import HierarchyError, ParameterError, ParameterTypeError
 
 ROOT = "*"

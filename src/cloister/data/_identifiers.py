@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import cycle
 
+from cloister.core.wordings import percent
 from cloister.data.values import ColumnProfile, StorageType, is_missing, text_of
 
 _PERSON = (
@@ -266,11 +267,6 @@ def uniqueness(profile: ColumnProfile) -> float:
     """Return the number of different values as a share of those that are there."""
     present = profile.rows - profile.missing
     return profile.distinct / present if present > 0 else 0.0
-
-
-def percent(share: float) -> str:
-    """Return a share in words."""
-    return "less than 1%" if 0 < share < 0.01 else f"{share:.0%}"
 
 
 def form_of(values: Sequence[object]) -> tuple[str, float] | None:

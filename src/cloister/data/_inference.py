@@ -16,8 +16,9 @@ from fractions import Fraction
 from typing import Any
 
 from cloister.core import exact
+from cloister.core.wordings import percent
 from cloister.data import _identifiers as identifiers
-from cloister.data._identifiers import find_identifier, names_subject, percent, uniqueness
+from cloister.data._identifiers import find_identifier, names_subject, uniqueness
 from cloister.data.columns import FROM_DATA, Bounds, Column, Kind, Role
 from cloister.data.values import ColumnProfile, StorageType, is_missing
 from cloister.errors import CloisterError

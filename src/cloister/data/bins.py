@@ -17,9 +17,10 @@ from typing import Any
 from sqlglot import exp
 
 from cloister.core import exact
+from cloister.core.wordings import a_or_an
 from cloister.data.engines.base import as_date, as_timestamp, literal
 from cloister.data.values import StorageType
-from cloister.errors import ParameterError, ParameterTypeError, a_or_an
+from cloister.errors import ParameterError, ParameterTypeError
 
 __all__ = ["BinInterval", "ColumnBins"]
 

@@ -17,9 +17,10 @@ from cloister.core import exact
 from cloister.core.construction import construct
 from cloister.core.exact import Number
 from cloister.core.validation import check_bounds, check_choice
+from cloister.core.wordings import a_or_an
 from cloister.data.hierarchy import Hierarchy
 from cloister.data.values import StorageType, is_missing, is_single
-from cloister.errors import CloisterError, SchemaError, a_or_an
+from cloister.errors import CloisterError, SchemaError
 
 Bounds: TypeAlias = "tuple[Fraction, Fraction] | tuple[date, date]"
 Category: TypeAlias = "str | int | float | bool"

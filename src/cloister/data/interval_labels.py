@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.data.values import text_of_number
+from cloister.core.exact import text_of_number
 
 _NUMBER = r"[-+]?[0-9]{1,40}(?:\.[0-9]{1,40})?"
 _BRACKETS = re.compile(rf"([\[\](])\s*({_NUMBER})\s*[,;]\s*({_NUMBER})\s*([\])\[])")

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from cloister.core.wordings import a_or_an
 from cloister.data import schema_file as file
 from cloister.data._inference import infer_schema
 from cloister.data.columns import BOUNDED, Bounds, Category, Column, Kind, Role
@@ -27,7 +28,6 @@ from cloister.errors import (
     SchemaError,
     UnconfirmedSchemaError,
     UnknownColumnError,
-    a_or_an,
 )
 
 _DOMAIN = ("bounds", "categories")

@@ -12,17 +12,16 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from datetime import date
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from cloister.core.atomic_files import write_text
+from cloister.core.exact import to_plain_number
 from cloister.data.columns import Bounds, Column, Kind, Missing, Role, clean_moment
 from cloister.data.hierarchy import Hierarchy
 from cloister.data.text_files import read_text
-from cloister.data.values import text_of_number
 from cloister.errors import CloisterError, SchemaError, did_you_mean
 
 VERSION = "cloister.schema/1"
@@ -154,7 +153,7 @@ def _column_to_dict(column: Column, *, hierarchy: Callable[[Column], str | None]
         "bounds": None if column.bounds is None else _plain_bounds(column.bounds),
         "categories": None if column.categories is None else list(column.categories),
         "hierarchy": hierarchy(column),
-        "weight": None if column.weight == 1 else _plain_number(column.weight),
+        "weight": None if column.weight == 1 else to_plain_number(column.weight),
         "missing": None if column.missing is Missing.OWN_VALUE else str(column.missing),
         "subject": column.subject or None,
         "guessed": sorted(column.guessed) or None,
@@ -211,17 +210,7 @@ def _reference(folder: Path) -> Callable[[Column], str | None]:
 
 
 def _plain_bounds(bounds: Bounds) -> list[Any]:
-    return [end.isoformat() if isinstance(end, date) else _plain_number(end) for end in bounds]
-
-
-def _plain_number(value: Fraction) -> int | float | str:
-    if value.denominator == 1 and abs(value) < 10**30:
-        return int(value)
-    try:
-        near = float(value)
-    except OverflowError:
-        return str(value)
-    return near if Fraction(repr(near)) == value else text_of_number(value)
+    return [end.isoformat() if isinstance(end, date) else to_plain_number(end) for end in bounds]
 
 
 def _check_keys(data: Mapping[Any, Any], known: Sequence[str], *, where: str) -> None:

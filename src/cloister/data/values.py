@@ -22,6 +22,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.exact import text_of_number
+
 
 class StorageType(StrEnum):
     """The types that every engine's types are mapped to."""
@@ -91,25 +93,6 @@ def _text_of_numeric(value: object) -> str:
     if isinstance(value, Fraction) or (isinstance(value, Decimal) and value.is_finite()):
         return text_of_number(Fraction(value))
     return str(value)
-
-
-def text_of_number(value: Fraction | int) -> str:
-    """Return a rational as a plain decimal where it is one, else as a fraction."""
-    if value.denominator == 1:
-        return str(value.numerator)
-    rest = value.denominator
-    places = 0
-    while rest % 10 == 0:
-        rest, places = rest // 10, places + 1
-    # A fraction is a decimal exactly where its denominator has no factors but 2 and 5.
-    for factor in (2, 5):
-        while rest % factor == 0:
-            rest, places = rest // factor, places + 1
-    if rest != 1:
-        return str(value)
-    sign = "-" if value < 0 else ""
-    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
-    return f"{sign}{digits[:-places]}.{digits[-places:].rstrip('0')}"
 
 
 def is_single(value: object) -> bool:

@@ -10,7 +10,6 @@ allows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
@@ -23,6 +22,7 @@ from cloister.core.guarantees import Guarantee
 from cloister.core.postprocessing import clip, norm_sub, project_to_simplex
 from cloister.core.result import Result
 from cloister.core.validation import check_choice, check_confidence
+from cloister.core.wordings import format_count, format_with_margin
 from cloister.data.columns import Category
 from cloister.errors import TooFewReportsError
 
@@ -34,43 +34,9 @@ __all__ = [
     "FrequencyEstimate",
     "MeanEstimate",
     "attach_guarantee",
-    "count_of",
     "enough",
-    "number_text",
-    "with_margin",
     "z_of",
 ]
-
-
-_MOST_DECIMALS = 12
-_LARGEST = 1e15
-
-
-def number_text(value: float, digits: int = 4) -> str:
-    """Return a number with some leading digits.
-
-    >>> number_text(29831.4), number_text(0.0123449), number_text(-7.5), number_text(0)
-    ('29,830', '0.01234', '-7.5', '0')
-    """
-    if not math.isfinite(value) or abs(value) >= _LARGEST or 0 < abs(value) < 10**-_MOST_DECIMALS:
-        return f"{value:.{digits}g}"
-    decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
-    shown = f"{round(value, decimals):,.{min(max(decimals, 0), _MOST_DECIMALS)}f}"
-    return shown.rstrip("0").rstrip(".") if "." in shown else shown
-
-
-def with_margin(value: float, margin: float) -> str:
-    """Return a number and its margin, with the decimals that two digits of the margin have.
-
-    >>> with_margin(29831.4, 2211.9), with_margin(7.0113, 0.2312)
-    ('29,830 ± 2,200', '7.01 ± 0.23')
-    """
-    if not math.isfinite(margin) or not 10**-_MOST_DECIMALS < margin < _LARGEST or abs(value) >= _LARGEST:
-        return f"{number_text(value)} ± {number_text(margin, 2)}"
-    decimals = 1 - math.floor(math.log10(margin))
-    places = min(max(decimals, 0), _MOST_DECIMALS)
-    shown = max(decimals, -max(math.floor(math.log10(abs(value))) - 3, 0)) if value else decimals
-    return f"{round(value, shown):,.{places}f} ± {round(margin, decimals):,.{places}f}"
 
 
 _R = TypeVar("_R", bound=Result)
@@ -116,15 +82,6 @@ def z_of(confidence: object) -> float:
     return NormalDist().inv_cdf(0.5 + float(check_confidence(confidence)) / 2)
 
 
-def count_of(reports: int) -> str:
-    """Return a number of reports in words.
-
-    >>> count_of(1), count_of(12000)
-    ('1 report', '12,000 reports')
-    """
-    return f"{reports:,} report{'' if reports == 1 else 's'}"
-
-
 def enough(count: int, *, at_least: int = 1) -> int:
     """Return the number of reports, or raise.
 
@@ -133,7 +90,7 @@ def enough(count: int, *, at_least: int = 1) -> int:
     """
     if count < at_least:
         raise TooFewReportsError(
-            f"An estimate needs at least {at_least} report{'s' if at_least > 1 else ''}, there are {count}.",
+            f"An estimate needs at least {format_count(at_least, 'report')}, there are {count}.",
             fix="collect more reports first; the planner says how many a wanted error takes.",
         )
     return count
@@ -223,11 +180,12 @@ class FrequencyEstimate(Result):
 
     def __str__(self) -> str:
         margin = 100 * float(np.median(self._half_widths)) / self.reports
+        reports = format_count(self.reports, "report")
         return (
-            f"shares of {len(self.domain)} values from {count_of(self.reports)}{self._mending}, "
+            f"shares of {len(self.domain)} values from {reports}{self._mending}, "
             f"typically ± {margin:.2g} points (95%), {self.guarantee.brief()}"
             if self.is_telling
-            else f"{count_of(self.reports)} of {len(self.domain)} values: too few to say anything about single values "
+            else f"{reports} of {len(self.domain)} values: too few to say anything about single values "
             f"(± {margin:,.0f} points), {self.guarantee.brief()}"
         )
 
@@ -254,7 +212,7 @@ class FrequencyEstimate(Result):
             title=title,
             x="",
             y="percent",
-            subtitle=f"{count_of(self.reports)}; {lines}; {self.guarantee.brief()}",
+            subtitle=f"{format_count(self.reports, 'report')}; {lines}; {self.guarantee.brief()}",
         )
 
     @property
@@ -332,14 +290,14 @@ class MeanEstimate(Result):
 
     def __str__(self) -> str:
         words = "" if self.is_telling else " (too few reports to say anything)"
-        mean = with_margin(self.value, self.margin())
-        return f"mean {mean} (95%) from {count_of(self.reports)}{words}, {self.guarantee.brief()}"
+        mean = format_with_margin(self.value, self.margin())
+        return f"mean {mean} (95%) from {format_count(self.reports, 'report')}{words}, {self.guarantee.brief()}"
 
     def plot(self, *, title: str = "Estimated mean") -> Figure:
         """Return the mean as a point with its 95% margin."""
         from cloister.plotting import points_with_errors
 
-        subtitle = f"{count_of(self.reports)}; the line shows the 95% margin; {self.guarantee.brief()}"
+        subtitle = f"{format_count(self.reports, 'report')}; the line shows the 95% margin; {self.guarantee.brief()}"
         return points_with_errors(["mean"], [self.value], [self.margin()], title=title, x="", subtitle=subtitle)
 
     def _fields(self) -> dict[str, Any]:

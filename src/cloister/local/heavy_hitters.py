@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from cloister.core.result import Result
 from cloister.core.validation import check_count, check_probability
+from cloister.core.wordings import percent
 from cloister.data.columns import Category
 from cloister.errors import ParameterError, TooFewReportsError
 from cloister.local import _plausibility as plausibility
@@ -102,9 +103,8 @@ class FrequentValues(Result):
         return dict(zip(self.values, zip(low, high, strict=True), strict=True))
 
     def __str__(self) -> str:
-        share = 100 * self.threshold / self.reports
         return (
-            f"{len(self)} values above {share:.2g}% of {self.reports:,} reports "
+            f"{len(self)} values above {percent(self.threshold / self.reports)} of {self.reports:,} reports "
             f"(chance of any false one {self.false_alarm:g}), {self.guarantee.brief()}"
         )
 

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from cloister.core.result import Result
 from cloister.core.validation import check_count, check_probability
+from cloister.core.wordings import format_count
 from cloister.errors import ParameterError
 from cloister.local._plausibility import PlausibilityFinding, findings_of
 from cloister.local.estimates import enough
@@ -69,7 +70,7 @@ class PoisoningBound:
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
-        many = f"one fake report can raise {self.at_once:,} value{'s' if self.at_once > 1 else ''} at once"
+        many = f"one fake report can raise {format_count(self.at_once, 'value')} at once"
         honest = f"fake people who follow the protocol move a count by {self.fake_users:,} at most, on average"
         return (("bound", str(self)), ("together", many), ("by the rules", honest))
 

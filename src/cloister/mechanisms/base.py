@@ -19,6 +19,7 @@ from cloister.core.guarantees import Adjacency, DifferentialPrivacy, Guarantee, 
 from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
 from cloister.core.registry import Registry
 from cloister.core.result import Result
+from cloister.core.wordings import format_estimate
 from cloister.errors import ParameterError, ParameterTypeError
 
 Value: TypeAlias = "int | float | NDArray[np.int64] | NDArray[np.float64]"
@@ -107,8 +108,7 @@ class NoisyAnswer(Result):
     def __str__(self) -> str:
         margin = self.margin()
         shown = _format_value(self.value, margin)
-        width = int(margin) if margin.is_integer() else margin
-        return f"{shown} ± {_digits(width, margin)} (95%), {self.guarantee.brief()}"
+        return f"{shown} ± {format_estimate(margin, margin)} (95%), {self.guarantee.brief()}"
 
     def _fields(self) -> dict[str, Any]:
         value = self.value.tolist() if isinstance(self.value, np.ndarray) else self.value
@@ -229,16 +229,6 @@ def unwrap(array: NDArray[Any]) -> Any:
 
 def _format_value(value: Any, margin: float) -> str:
     if isinstance(value, np.ndarray):
-        first = ", ".join(_digits(item, margin) for item in value.flat[:6])
+        first = ", ".join(format_estimate(item, margin) for item in value.flat[:6])
         return f"[{first}, ...]" if value.size > 6 else f"[{first}]"
-    return _digits(value, margin)
-
-
-def _digits(value: float, margin: float) -> str:
-    """Return a number with as many decimals as its margin of error deserves."""
-    if isinstance(value, int | np.integer):
-        return f"{int(value):,}"
-    if margin >= 100:
-        return f"{float(value):,.0f}"
-    decimals = 1 if margin == 0 else max(0, 1 - int(np.floor(np.log10(margin))))
-    return f"{float(value):,.{min(decimals, 12)}f}"
+    return format_estimate(value, margin)

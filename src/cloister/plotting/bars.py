@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError
 from cloister.plotting import _style as style, inputs
 from cloister.plotting._style import Spec
@@ -188,8 +189,6 @@ _WIDTH, _HEIGHT = 250, 130
 _STEP = 19
 _LABEL = 22
 """How many letters of a label are shown."""
-_LEAST = 1e-6
-"""Smaller shares are not told apart: estimates that should be 0 are 1e-40 instead."""
 
 
 def small_shares(
@@ -220,7 +219,7 @@ def small_shares(
         inputs.same_length(len(cells), count, names=("labels", "shares"))
     style.not_too_many(len(cells), what="cells")
     rows = [
-        {"label": label, "first": one, "second": two, "reads": _percent(one), "others": _percent(two)}
+        {"label": label, "first": one, "second": two, "reads": _share(one), "others": _share(two)}
         for label, one, two in zip(cells, first, second, strict=True)
     ]
     tips = {"label": title, "reads": names[0]} | ({} if others is None else {"others": names[1]})
@@ -234,10 +233,8 @@ def small_shares(
     return Figure.from_dict(figure)
 
 
-def _percent(share: float | None) -> str:
-    if share is None:
-        return ""
-    return "under 0.0001%" if 0 < share < _LEAST else f"{100 * share:.3g}%"
+def _share(share: float | None) -> str:
+    return "" if share is None else percent(share)
 
 
 def _axis(found: list[float | None]) -> Spec:

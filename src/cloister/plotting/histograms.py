@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import validation
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.plotting import _style as style, inputs
 from cloister.plotting._style import Spec
@@ -213,6 +214,6 @@ def _outline(name: str, found: NDArray[np.float64], edges: NDArray[np.float64]) 
     counts, _ = np.histogram(found, edges)
     shares = counts / found.size
     return [
-        {"series": name, "x": edge, "share": share, "reads": f"{share:.2%}"}
+        {"series": name, "x": edge, "share": share, "reads": percent(share)}
         for edge, share in zip(edges.tolist(), [*shares.tolist(), float(shares[-1])], strict=True)
     ]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cloister.core.wordings import format_number, format_with_margin
 from cloister.errors import ParameterError, ParameterTypeError
 
 MISSING = "(missing)"
@@ -110,8 +111,8 @@ def number_with_margin(value: float | None, margin: float | None = None) -> str:
     """
     if value is None:
         return "no value"
-    shown = _digits(value, margin or (0 if float(value).is_integer() else abs(value) / 100))
-    return shown if margin is None else f"{shown} ± {_digits(margin, margin)}"
+    shown = format_number(value) if margin is None else format_with_margin(value, margin)
+    return shown.replace("-", "\N{MINUS SIGN}")
 
 
 def moment(value: datetime | date) -> str:
@@ -166,16 +167,3 @@ def _number(value: object, *, name: str) -> float | None:
             f"{name} holds a number that is too large to draw.", fix="give finite numbers, or None for no number."
         )
     return found
-
-
-def _digits(value: float, margin: float) -> str:
-    return _format_number(value, margin).replace("-", "\N{MINUS SIGN}")
-
-
-def _format_number(value: float, margin: float) -> str:
-    size = max(abs(value), margin)
-    if size >= 1e12 or 0 < size < 1e-6:
-        return f"{value:.3g}"
-    if float(value).is_integer() and float(margin).is_integer():
-        return f"{value:,.0f}"
-    return f"{value:,.{min(max(0, 1 - math.floor(math.log10(margin))), 12)}f}"

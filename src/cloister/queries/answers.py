@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
 from cloister.core.result import Result
+from cloister.core.wordings import format_estimate
 from cloister.data.bins import BinInterval
 from cloister.errors import MissingExtraError, ParameterError, did_you_mean
 from cloister.plotting import Figure, bars_with_errors, grouped_bars_with_errors, heatmap, points_with_errors
@@ -239,12 +240,7 @@ def show_number(value: Any, margin: float) -> str:
     """Return a number with as many digits as its margin of error deserves, anything else as text."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         return str(value)
-    if not math.isfinite(margin) or margin <= 0:
-        return f"{value:,}" if isinstance(value, int | np.integer) else f"{float(value):,.6g}"
-    if isinstance(value, int | np.integer):
-        return f"{int(value):,}"
-    decimals = 0 if float(margin).is_integer() else max(0, 1 - math.floor(math.log10(margin)))
-    return f"{float(value):,.{min(decimals, 12)}f}"
+    return format_estimate(value, margin if margin > 0 else None)
 
 
 def _format_column(column: Estimate, most: int) -> list[str]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from cloister.core import exact, validation
+from cloister.core.wordings import a_or_an
 from cloister.data.bins import ColumnBins
 from cloister.data.engines.aggregation import as_stored
 from cloister.data.engines.base import value
@@ -23,7 +24,7 @@ from cloister.data.measures import Sum
 from cloister.data.schema import Schema
 from cloister.data.table import Table
 from cloister.data.values import StorageType
-from cloister.errors import MissingBoundsError, ParameterError, ParameterTypeError, UnknownColumnError, a_or_an
+from cloister.errors import MissingBoundsError, ParameterError, ParameterTypeError, UnknownColumnError
 from cloister.queries._question import FixedPointNumber, GroupKey
 
 __all__ = ["Catalog", "column_key", "column_number", "position_of", "present_value", "to_fixed_point"]

@@ -18,6 +18,7 @@ from cloister.accounting.budget import Budget
 from cloister.core import exact, validation
 from cloister.core.exact import Number
 from cloister.core.guarantees import DifferentialPrivacy
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError
 from cloister.queries._contribution import Contribution
 from cloister.queries._query_plan import QueryPlan, plan
@@ -98,8 +99,8 @@ class Preview:
         places = {None: ", in each group that is chosen", 1: ""}
         where = places.get(self.groups, f", in each of {self.groups or 0:,} groups")
         lines = [
-            f"Price: {_words(self.cost)}; {_words(self.remaining)} is left, which is {enough}. Nothing has been spent.",
-            f"Expected error, {self.confidence:.0%} of the time{where}:",
+            f"Price: {self.cost.words}; {self.remaining.words} is left, which is {enough}. Nothing has been spent.",
+            f"Expected error, {percent(self.confidence)} of the time{where}:",
             *(f"  {item}" for item in self.forecasts),
         ]
         return "\n".join(lines)
@@ -172,11 +173,6 @@ def preview(
         confidence=inside,
         forecasts=tuple(_forecasts(made, sizes, inside, present)),
     )
-
-
-def _words(budget: Budget) -> str:
-    slack = f" and delta {float(budget.delta):g}" if budget.delta else ""
-    return f"{budget.measure} {float(budget.amount):g}{slack}"
 
 
 def _cost(remaining: Budget, guarantee: DifferentialPrivacy) -> Budget:

@@ -25,7 +25,7 @@ from cloister.report.blocks import (
     Text,
 )
 from cloister.report.document import Report, ReportProvenance, Section, render
-from cloister.report.wordings import Status, Verdict, escape_text
+from cloister.report.markup import Status, Verdict, escape_text
 
 __all__ = [
     "Bars",

@@ -18,7 +18,7 @@ from functools import singledispatchmethod
 from typing import TYPE_CHECKING, TypeAlias
 
 from cloister.errors import InternalError, MissingExtraError
-from cloister.report import wordings
+from cloister.report import markup
 from cloister.report._outline import OutlineEntry, outline
 from cloister.report.blocks import (
     Align,
@@ -41,7 +41,7 @@ from cloister.report.blocks import (
     Text,
     chart_table,
 )
-from cloister.report.wordings import Status, Verdict, paragraphs, spans
+from cloister.report.markup import Status, Verdict, paragraphs, spans
 
 if TYPE_CHECKING:
     from cloister.report.document import Report, ReportProvenance
@@ -203,7 +203,7 @@ def cell_html(value: Cell) -> Markup:
     if isinstance(value, Verdict):
         word = tag("span", value.status.word, ": ", class_="unseen") if value.status.word else Markup()
         return tag("span", _sign(value.status), " ", word, value.text, class_=f"mark {value.status}")
-    return join_markup([wordings.format_value(value)])
+    return join_markup([markup.format_value(value)])
 
 
 def _row(row: Sequence[Cell], align: Sequence[Align]) -> Markup:

@@ -11,7 +11,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from cloister.errors import InternalError
-from cloister.report import wordings
+from cloister.report import markup
 from cloister.report._outline import outline
 from cloister.report.blocks import (
     Bars,
@@ -31,7 +31,7 @@ from cloister.report.blocks import (
     Text,
     chart_table,
 )
-from cloister.report.wordings import Status, Verdict, paragraphs, spans
+from cloister.report.markup import Status, Verdict, paragraphs, spans
 
 if TYPE_CHECKING:
     from cloister.report.document import Report
@@ -173,7 +173,7 @@ def _code(text: str) -> str:
 
 
 def _cell(value: Cell) -> str:
-    return _verdict(value) if isinstance(value, Verdict) else escape_markdown(wordings.format_value(value))
+    return _verdict(value) if isinstance(value, Verdict) else escape_markdown(markup.format_value(value))
 
 
 def _verdict(verdict: Verdict) -> str:

@@ -1,6 +1,6 @@
 """What a section is made of: a few kinds of blocks, each a frozen value that knows nothing of HTML or Markdown.
 
-Texts, notes and captions may carry the emphasis of `cloister.report.wordings`; titles, labels and cells are shown as
+Texts, notes and captions may carry the emphasis of `cloister.report.markup`; titles, labels and cells are shown as
 they are. Cells take text, numbers, dates, None and `Verdict`.
 
 `chart_table` gives the numbers of a chart as a table, for a reader who does not see the picture.
@@ -18,10 +18,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from cloister.core.construction import construct
 from cloister.core.validation import check_choice
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.plotting import Figure, inputs
-from cloister.report import wordings
-from cloister.report.wordings import Status, Verdict, check_status
+from cloister.report import markup
+from cloister.report.markup import Status, Verdict, check_status
 
 Cell: TypeAlias = str | int | float | Fraction | Decimal | date | Verdict | None
 """What a table may hold; once it is built, dates are text and numbers are whole or floating."""
@@ -48,7 +49,7 @@ class Text:
     text: str
 
     def __post_init__(self) -> None:
-        _set(self, text=wordings.clean(self.text))
+        _set(self, text=markup.clean(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Bullets:
     items: Sequence[str]
 
     def __post_init__(self) -> None:
-        _set(self, items=wordings.lines(self.items, name="items"))
+        _set(self, items=markup.lines(self.items, name="items"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,8 @@ class KeyFigure:
     status: Status = Status.NEUTRAL
 
     def __post_init__(self) -> None:
-        _set(self, label=wordings.one_line(self.label, name="label"), value=wordings.plain(self.value))
-        _set(self, meaning=wordings.clean(self.meaning, name="meaning"), status=check_status(self.status))
+        _set(self, label=markup.one_line(self.label, name="label"), value=markup.to_cell(self.value))
+        _set(self, meaning=markup.clean(self.meaning, name="meaning"), status=check_status(self.status))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +128,14 @@ class TableBlock:
     caption: str = ""
 
     def __post_init__(self) -> None:
-        columns = wordings.lines(self.columns, name="columns")
-        rows = tuple(_cells(row) for row in wordings.several(self.rows, name="rows"))
+        columns = markup.lines(self.columns, name="columns")
+        rows = tuple(_cells(row) for row in markup.several(self.rows, name="rows"))
         if not columns or any(len(row) != len(columns) for row in rows):
             raise ParameterError(
                 "A row of the table has another length than its columns.", fix="give every row one cell per column."
             )
         align = _alignments(self.align, rows, count=len(columns))
-        _set(self, columns=columns, rows=rows, align=align, caption=wordings.clean(self.caption, name="caption"))
+        _set(self, columns=columns, rows=rows, align=align, caption=markup.clean(self.caption, name="caption"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ class Chart:
             raise ParameterTypeError(
                 "The chart is not a figure.", fix="make it with a function of cloister.plotting, or Figure.from_dict."
             )
-        _set(self, caption=wordings.clean(self.caption, name="caption"))
+        _set(self, caption=markup.clean(self.caption, name="caption"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +167,10 @@ class Series:
         values = inputs.numbers(self.values, name="values")
         if any(value is not None and value < 0 for value in values):
             raise ParameterError("A bar cannot be negative.", fix="use a Chart for numbers below zero.")
-        reads = wordings.lines(self.reads, name="reads")
+        reads = markup.lines(self.reads, name="reads")
         if reads:
             inputs.same_length(len(values), len(reads), names=("values", "reads"))
-        _set(self, name=wordings.one_line(self.name, name="name"), values=tuple(values), reads=reads)
+        _set(self, name=markup.one_line(self.name, name="name"), values=tuple(values), reads=reads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +194,13 @@ class Bars:
     maximum: float | None = None
 
     def __post_init__(self) -> None:
-        labels = tuple(
-            wordings.one_line(label, name="a label") for label in wordings.several(self.labels, name="labels")
-        )
+        labels = tuple(markup.one_line(label, name="a label") for label in markup.several(self.labels, name="labels"))
         series = all_of(Series, self.series, name="series")
         if not series:
             raise ParameterError("Bars without a series show nothing.", fix='give at least one Series("name", values).')
         for one in series:
             inputs.same_length(len(labels), len(one.values), names=("labels", "values"))
-        _set(self, labels=labels, series=series, caption=wordings.clean(self.caption, name="caption"))
+        _set(self, labels=labels, series=series, caption=markup.clean(self.caption, name="caption"))
         _set(self, maximum=self._full())
 
     def _full(self) -> float:
@@ -214,7 +213,7 @@ class Bars:
         if series.reads:
             return series.reads[position]
         value = series.values[position]
-        return wordings.percent(value) if self.percent and value is not None else wordings.format_value(value)
+        return percent(value) if self.percent and value is not None else markup.format_value(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +243,8 @@ class Notice:
 
     def __post_init__(self) -> None:
         kind = NoticeKind(check_choice(self.kind, name="kind", allowed=tuple(NoticeKind)))
-        title = wordings.one_line(self.title, name="title") or _TITLES[kind]
-        _set(self, kind=kind, text=wordings.clean(self.text), title=title)
+        title = markup.one_line(self.title, name="title") or _TITLES[kind]
+        _set(self, kind=kind, text=markup.clean(self.text), title=title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +258,9 @@ class Code:
     caption: str = ""
 
     def __post_init__(self) -> None:
-        text = wordings.clean(self.text).strip("\n")
-        language = wordings.one_line(self.language, name="language")
-        _set(self, text=text, language=language, caption=wordings.clean(self.caption, name="caption"))
+        text = markup.clean(self.text).strip("\n")
+        language = markup.one_line(self.language, name="language")
+        _set(self, text=text, language=language, caption=markup.clean(self.caption, name="caption"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +272,8 @@ class Check:
     note: str = ""
 
     def __post_init__(self) -> None:
-        _set(self, text=wordings.clean(self.text), status=check_status(self.status))
-        _set(self, note=wordings.clean(self.note, name="note"))
+        _set(self, text=markup.clean(self.text), status=check_status(self.status))
+        _set(self, note=markup.clean(self.note, name="note"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +307,7 @@ _TITLES = {
 
 def check_blocks(blocks: object) -> tuple[Block, ...]:
     """Return blocks, and refuse anything else."""
-    found = wordings.several(blocks, name="blocks")
+    found = markup.several(blocks, name="blocks")
     if not all(isinstance(block, tuple(BLOCKS.values())) for block in found):
         raise ParameterTypeError(
             "Something among the blocks is not a block.",
@@ -319,15 +318,15 @@ def check_blocks(blocks: object) -> tuple[Block, ...]:
 
 def check_named_cells(rows: object, *, name: str) -> tuple[tuple[str, Cell], ...]:
     """Return pairs of a name and a cell."""
-    found = [wordings.several(pair, name=f"a row of {name}") for pair in wordings.several(rows, name=name)]
+    found = [markup.several(pair, name=f"a row of {name}") for pair in markup.several(rows, name=name)]
     if any(len(pair) != 2 for pair in found):
         raise ParameterError(f"A row of {name} is not a pair.", fix="give a name and a value per row.")
-    return tuple((wordings.one_line(first, name="a name"), _cell(second)) for first, second in found)
+    return tuple((markup.one_line(first, name="a name"), _cell(second)) for first, second in found)
 
 
 def all_of(kind: type[Any], values: object, *, name: str) -> tuple[Any, ...]:  # values of that kind
     """Return values of one kind, and refuse anything else."""
-    found = wordings.several(values, name=name)
+    found = markup.several(values, name=name)
     if not all(isinstance(value, kind) for value in found):
         raise ParameterTypeError(
             f"{name} holds something else than {kind.__name__}.", fix=f"give {name} as a list of {kind.__name__}(...)."
@@ -336,15 +335,15 @@ def all_of(kind: type[Any], values: object, *, name: str) -> tuple[Any, ...]:  #
 
 
 def _cell(value: object) -> Cell:
-    return value if isinstance(value, Verdict) else wordings.plain(value)
+    return value if isinstance(value, Verdict) else markup.to_cell(value)
 
 
 def _cells(row: object) -> tuple[Cell, ...]:
-    return tuple(_cell(value) for value in wordings.several(row, name="a row"))
+    return tuple(_cell(value) for value in markup.several(row, name="a row"))
 
 
 def _alignments(asked: object, rows: tuple[tuple[Cell, ...], ...], *, count: int) -> tuple[Align, ...]:
-    given = wordings.several(asked, name="align")
+    given = markup.several(asked, name="align")
     if not given:
         return tuple("right" if _is_numeric([row[column] for row in rows]) else "left" for column in range(count))
     if len(given) != count or not all(one in ALIGNMENTS for one in given):
@@ -372,4 +371,4 @@ def chart_table(figure: Figure, *, most: int) -> TableBlock | None:
         return None
     left_out = len(rows) - most
     note = f"The first {most:,} of {len(rows):,} rows." if left_out > 0 else ""
-    return TableBlock(columns, [[wordings.plain(value) for value in row] for row in rows[:most]], caption=note)
+    return TableBlock(columns, [[markup.to_cell(value) for value in row] for row in rows[:most]], caption=note)

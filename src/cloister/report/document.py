@@ -22,9 +22,10 @@ from typing import Any, ClassVar
 from cloister._version import __version__
 from cloister.core.atomic_files import write_text
 from cloister.core.validation import check_choice, check_count
+from cloister.core.wordings import format_count
 from cloister.errors import ParameterError, ParameterTypeError, did_you_mean
 from cloister.plotting import Figure, inputs
-from cloister.report import _html as html, _markdown as markdown, wordings
+from cloister.report import _html as html, _markdown as markdown, markup
 from cloister.report.blocks import (
     BLOCKS,
     Block,
@@ -36,7 +37,7 @@ from cloister.report.blocks import (
     check_blocks,
     check_named_cells,
 )
-from cloister.report.wordings import Verdict
+from cloister.report.markup import Verdict
 
 
 def values_of(value: Any) -> Any:  # any part of a report
@@ -122,8 +123,8 @@ class ReportProvenance:
     details: Sequence[tuple[str, Cell]] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "created", wordings.one_line(self.created, name="created"))
-        object.__setattr__(self, "software", wordings.one_line(self.software, name="software"))
+        object.__setattr__(self, "created", markup.one_line(self.created, name="created"))
+        object.__setattr__(self, "software", markup.one_line(self.software, name="software"))
         object.__setattr__(self, "details", check_named_cells(self.details, name="details"))
 
     @property
@@ -153,7 +154,7 @@ class Section:
     anchor: str = ""
 
     def __post_init__(self) -> None:
-        title = wordings.one_line(self.title, name="title")
+        title = markup.one_line(self.title, name="title")
         object.__setattr__(self, "title", title)
         object.__setattr__(self, "blocks", check_blocks(self.blocks))
         if check_count(self.level, name="level", at_least=1) > DEEPEST:
@@ -195,8 +196,8 @@ class Report:
 
     def __post_init__(self) -> None:
         for name in ("title", "subtitle"):
-            object.__setattr__(self, name, wordings.one_line(getattr(self, name), name=name))
-        object.__setattr__(self, "summary", wordings.clean(self.summary, name="summary"))
+            object.__setattr__(self, name, markup.one_line(getattr(self, name), name=name))
+        object.__setattr__(self, "summary", markup.clean(self.summary, name="summary"))
         object.__setattr__(self, "figures", all_of(KeyFigure, self.figures, name="figures"))
         object.__setattr__(self, "sections", _check_levels(all_of(Section, self.sections, name="sections")))
         _check_kind(self.verdict, Verdict | None, fix='give Verdict("what came out", status).')
@@ -204,7 +205,7 @@ class Report:
 
     def __repr__(self) -> str:
         count = len(self.sections)
-        return f"Report({self.title!r}, {count} section{'' if count == 1 else 's'})"
+        return f"Report({self.title!r}, {format_count(count, 'section')})"
 
     def with_sections(self, *sections: Section) -> Report:
         """Return the report with further sections at its end."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from cloister.accounting.events import Event, PureEvent, ZeroConcentratedEvent
 from cloister.core.guarantees import ApproxDP, PureDP
+from cloister.core.wordings import percent
 from cloister.report import (
     Bars,
     Block,
@@ -123,7 +124,7 @@ def _measurement_blocks(synthesizer: Synthesizer) -> list[Block]:
     rows: list[list[Cell]] = [
         [
             label if len(prices) == 1 else f"{label}, {len(prices)} times",
-            f"{100 * amounts[label] / total:.3g}%" if amounts[label] else "",
+            percent(amounts[label] / total) if amounts[label] else "",
         ]
         for label, prices in list(alike.items())[:MOST_STEPS]
     ]

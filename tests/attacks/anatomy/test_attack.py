@@ -66,7 +66,7 @@ def test_related_columns_give_people_away(method: str) -> None:
     assert result.baseline == pytest.approx(1 / 3)
     assert result.succeeded
     assert result.verdict.startswith("An attacker who knows only the two published tables is right for ")
-    assert "where the release promises 33.33%" in result.verdict
+    assert "where the release promises 33.3%" in result.verdict
 
 
 def test_a_column_that_tells_everything_is_a_success_also_without_groups() -> None:

@@ -321,7 +321,7 @@ def test_less_than_certainty_is_said(name: str) -> None:
     nearly = ATTACKS[name](table, certainty=0.9, **OPTIONS)
     assert "is at least 90% sure of the" in nearly.verdict
     assert "of 0% of the people" in nearly.verdict
-    assert "Surest class: 83.33%." in nearly.verdict
+    assert "Surest class: 83.3%." in nearly.verdict
     assert "learns the" in ATTACKS[name](table, **OPTIONS).verdict
     assert "Surest class" not in ATTACKS[name](table, **OPTIONS).verdict
 

@@ -228,7 +228,7 @@ def test_a_certain_guess_has_no_normalized_error() -> None:
     assert "errors are left" not in str(found)
     whole = Attempt.of_shares(name="a", assumption="b", success=0.5, baseline=0.2, control=0.9, interval=(0.4, 0.6))
     assert str(whole) == (
-        "share right 0.5, without z 0.2, with the whole row 0.9 (95% interval 0.4 to 0.6): 62% of the errors are left"
+        "share right 0.5, without z 0.2, with the whole row 0.9 (95% interval 0.4 to 0.6): 62.5% of the errors are left"
     )
 
 

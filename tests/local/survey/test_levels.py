@@ -52,8 +52,8 @@ def test_example_in_words() -> None:
     assert Statement(Fraction(4)).example("0.5") == (
         "Somebody who gave your true answer a chance of 50% before may give it between 1.7% and 99% afterwards."
     )
-    assert "over 99.9%" in Statement(Fraction(20)).example("0.5")
-    assert "under 0.1%" in Statement(Fraction(20)).example("0.5")
+    assert "above 99.99%" in Statement(Fraction(20)).example("0.5")
+    assert "below 0.01%" in Statement(Fraction(20)).example("0.5")
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_shadow_fits_cost_nothing() -> None:
 def test_membership_prints_and_draws_itself() -> None:
     found = judge_shadows(_seen([[1, 0]] * 2 + [[0, 1]] * 2, [[9.0, 0.0]] * 2 + [[0.0, 9.0]] * 2))
     assert str(found) == (
-        "membership attack: area 1.000 (0.5 is guessing), finds 100.0% at 1% false positives (the promise allows 2.7%)"
+        "membership attack: area 1.000 (0.5 is guessing), finds 100% at 1% false positives (the promise allows 2.72%)"
     )
     values = found.to_dict()
     assert values["schema"] == "cloister.synthetic_membership/1"

@@ -166,14 +166,9 @@ def _raise_budget(before: Budget, after: Budget) -> Budget:
 def _check_within(limit: Budget, budget: Budget) -> None:
     if not budget.covers(limit):
         raise ParameterError(
-            f"An analyst's limit of {_in_words(limit)} is more than the dataset's budget of {_in_words(budget)}.",
+            f"An analyst's limit of {limit.words} is more than the dataset's budget of {budget.words}.",
             fix="give a limit within the budget, or raise the budget first.",
         )
-
-
-def _in_words(budget: Budget) -> str:
-    slack = f", delta {float(budget.delta):g}" if budget.delta else ""
-    return f"{budget.measure} {float(budget.amount):g}{slack}"
 
 
 _ROUNDING = 1 + Fraction(1, 10**9)

@@ -12,7 +12,8 @@ from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
 from cloister.core.guarantees import Adjacency
 from cloister.core.validation import check_choice
-from cloister.errors import AccountMismatchError, ParameterError, ParameterTypeError, a_or_an
+from cloister.core.wordings import a_or_an
+from cloister.errors import AccountMismatchError, ParameterError, ParameterTypeError
 
 LONGEST_NAME = 200
 LONGEST_PURPOSE = 1_000

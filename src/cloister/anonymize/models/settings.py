@@ -10,7 +10,7 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from cloister.core.exact import text
+from cloister.core.exact import to_plain_number
 from cloister.core.guarantees import (
     AlphaKAnonymity,
     BetaLikeness,
@@ -102,9 +102,4 @@ def settings_of(model: Guarantee) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:  # a field of a model
     """Return a number as YAML and JSON hold it: a whole number, an exact decimal, or a fraction as text."""
-    if not isinstance(value, Fraction):
-        return value
-    if value.denominator == 1:
-        return int(value)
-    # A float only where it says exactly the same when it is read again.
-    return float(value) if Fraction(str(float(value))) == value else text(value)
+    return to_plain_number(value) if isinstance(value, Fraction) else value

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from cloister.anonymize.operations._arrow_columns import column_of, is_number
 from cloister.anonymize.operations.secret import Secret
+from cloister.core.exact import to_plain_number
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.registry import Registry
 from cloister.data.columns import Column, Kind
@@ -41,7 +42,7 @@ def to_plain(value: Any, *, folder: Path | None) -> Any:  # a setting of any typ
     """Return a setting as JSON-ready values; the paths of secrets count from a folder, if one is given."""
     match value:
         case Fraction():
-            return plain_number(value)
+            return to_plain_number(value)
         case tuple():
             return [to_plain(item, folder=folder) for item in value]
         case Secret():
@@ -61,17 +62,6 @@ def from_plain(name: str, value: Any, *, folder: Path | None) -> Any:  # a setti
     if name == "key":
         return Secret.of(value, folder=folder)
     return value
-
-
-def plain_number(value: Fraction) -> int | float | str:
-    """Return a rational as a number that is read back exactly, or else as text."""
-    if value.denominator == 1:
-        return int(value)
-    try:
-        near = float(value)
-    except OverflowError:
-        return str(value)
-    return near if Fraction(repr(near)) == value else str(value)
 
 
 def need_names(value: object, *, what: str = "columns") -> tuple[str, ...]:

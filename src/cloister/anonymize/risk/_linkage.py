@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cloister.anonymize.comparison import Comparison
 from cloister.anonymize.labels import ReadLabels, leaf_numbers
 from cloister.core.random import SeededRandomSource, permutation
+from cloister.core.wordings import percent
 
 __all__ = ["LinkageRate", "measure_linkage"]
 
@@ -40,9 +41,7 @@ class LinkageRate:
     margin: float
 
     def __str__(self) -> str:
-        return (
-            f"{100 * self.rate:.3g}% ± {100 * self.margin:.2g} right by distance, {100 * self.baseline:.2g}% by chance"
-        )
+        return f"{percent(self.rate)} ± {100 * self.margin:.2g} right by distance, {percent(self.baseline)} by chance"
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""

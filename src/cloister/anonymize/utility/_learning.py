@@ -25,6 +25,7 @@ from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.comparison import Comparison
 from cloister.anonymize.labels import ReadLabels
 from cloister.core.random import SeededRandomSource, integers_below, permutation
+from cloister.core.wordings import percent
 from cloister.errors import DataError, MissingExtraError, ParameterError
 
 __all__ = ["Learning", "LearningScore", "encode", "encode_raw", "measure_learning"]
@@ -127,8 +128,8 @@ class Learning:
     def __str__(self) -> str:
         low, high = (100 * end for end in self.accuracy.interval)
         return (
-            f"{self.target} predicted in {100 * self.accuracy.released:.1f}% of rows, "
-            f"{100 * self.accuracy.original:.1f}% when trained on the original "
+            f"{self.target} predicted in {percent(self.accuracy.released)} of rows, "
+            f"{percent(self.accuracy.original)} when trained on the original "
             f"(difference {low:+.1f} to {high:+.1f} points, 95%)"
         )
 

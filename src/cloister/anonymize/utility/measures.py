@@ -25,6 +25,7 @@ from cloister.anonymize.risk._linkage import LinkageRate, measure_linkage
 from cloister.anonymize.utility._learning import Learning, measure_learning
 from cloister.anonymize.utility.losses import Losses, SquaredError, measure_losses, measure_squares
 from cloister.core.random import RandomSource, SeededRandomSource, integers_below, permutation
+from cloister.core.wordings import percent
 
 __all__ = [
     "QueryErrors",
@@ -221,7 +222,7 @@ class ReleaseUtility:
     learning: Learning | None = None
 
     def __str__(self) -> str:
-        return f"loss {self.losses.ncp:.4f}, count questions off by {100 * self.queries.median:.3g}% (median)"
+        return f"loss {self.losses.ncp:.4f}, count questions off by {percent(self.queries.median)} (median)"
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
@@ -229,13 +230,13 @@ class ReleaseUtility:
         worst = max(losses.by_column, key=losses.by_column.__getitem__)
         rows = [
             ("loss (NCP)", f"{losses.ncp:.4f}; most in {worst} ({losses.by_column[worst]:.3g})"),
-            ("suppressed", f"{100 * losses.suppressed:.3g}% of the rows"),
+            ("suppressed", f"{percent(losses.suppressed)} of the rows"),
             ("precision", f"{losses.precision:.3g}"),
-            ("untold entropy", f"{100 * losses.entropy:.3g}%"),
+            ("untold entropy", percent(losses.entropy)),
             ("discernibility", f"{losses.discernibility:,}; average class {losses.average_class:.3g} times k"),
             (
                 "count questions",
-                f"off by {100 * self.queries.median:.3g}% (median), {100 * self.queries.mean:.3g}% (mean)",
+                f"off by {percent(self.queries.median)} (median), {percent(self.queries.mean)} (mean)",
             ),
             ("shares of values", f"off by {100 * max(self.marginals.values()):.3g} points at most"),
         ]

@@ -19,7 +19,8 @@ from cloister.attacks.anatomy._two_tables import PublishedAnatomy
 from cloister.attacks.calibration import Calibration, calibration_of, coverage_of
 from cloister.attacks.confidence import binomial_bounds
 from cloister.attacks.details import HELD, AttackDetails, Row, fact
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
+from cloister.core.wordings import percent
 from cloister.report import Block, Chart, TableBlock, Text
 
 if TYPE_CHECKING:

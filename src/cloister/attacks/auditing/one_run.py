@@ -25,9 +25,10 @@ from scipy import special
 
 from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import AttackDetails, Row
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.random import SeededRandomSource, permutation
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError, PrivacyRefutedError
 
 __all__ = ["OneRunDetails", "audit_one_run", "epsilon_lower_bound", "surprise"]

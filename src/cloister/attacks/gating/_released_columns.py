@@ -21,8 +21,8 @@ from cloister.attacks.gating._gate_subject import GateSubject
 from cloister.attacks.gating._row_keys import WRITTEN, RowPair, read_numbers, read_pair
 from cloister.attacks.gating.findings import GateFinding, Stand
 from cloister.attacks.gating.policy import GatePolicy
-from cloister.attacks.result import percent
 from cloister.core.provenance import ANONYMIZED, SYNTHETIC, TWO_TABLES
+from cloister.core.wordings import percent
 from cloister.data.columns import Kind, Role
 from cloister.data.hierarchy import ROOT
 from cloister.data.schema import Schema

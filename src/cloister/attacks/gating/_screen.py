@@ -23,12 +23,12 @@ from cloister.attacks.gating._row_copies import GateCopies, find_copies, find_ne
 from cloister.attacks.gating._row_keys import WRITTEN
 from cloister.attacks.gating.findings import GateFinding, Stand
 from cloister.attacks.gating.policy import GatePolicy
-from cloister.attacks.result import percent
 from cloister.attacks.synthetic.base import read_attacked
 from cloister.attacks.tables._candidate_classes import fit_people, known_columns, people_of
 from cloister.attacks.tables._published_table import publish
 from cloister.core.guarantees import Adjacency, ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from cloister.core.provenance import ANONYMIZED, SYNTHETIC, TWO_TABLES
+from cloister.core.wordings import percent
 from cloister.data.columns import Role
 from cloister.errors import CloisterError
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.gating.policy import GatePolicy
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
+from cloister.core.wordings import percent
 
 if TYPE_CHECKING:
     from cloister.attacks.models.membership import MembershipDetails

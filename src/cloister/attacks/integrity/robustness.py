@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.models._victim import Labeled, as_matrix, read_labeled
-from cloister.attacks.result import percent
 from cloister.core import exact
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError
 from cloister.report import (
     Block,

@@ -14,8 +14,8 @@ import numpy as np
 from cloister.attacks.integrity.evasion import NORMS, Space, misleading_rows, slopes_of
 from cloister.attacks.integrity.robustness import APART, HONEST, read_numbers
 from cloister.attacks.models._victim import Victim
-from cloister.attacks.result import percent
 from cloister.core import validation
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError
 from cloister.report import Report, Section, Status, TableBlock, Text, Verdict, escape_text
 

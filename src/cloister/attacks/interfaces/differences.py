@@ -79,7 +79,7 @@ def differencing(
     >>> def total(without):
     ...     return sum(salary for name, salary in salaries.items() if name != without)
     >>> print(differencing(total, questions=[(None, name) for name in salaries], truth=list(salaries.values())))
-    differencing: success 100% (95% interval 29.24% to 100%), baseline 33.33%
+    differencing: success 100% (95% interval 29.2% to 100%), baseline 33.3%
     """
     known = Knowledge.of(
         truth, targets=len(questions), tolerance=tolerance, guess=guess, choices=choices, bounds=bounds

@@ -31,10 +31,11 @@ from cloister.attacks.models._membership_scores import (
 )
 from cloister.attacks.models._roc_curves import Scores, dp_advantage, dp_rate, epsilon_lower_bound
 from cloister.attacks.models._victim import Labeled, Victim, read_labeled
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from cloister.core.random import RandomSource, RandomState, random_source
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError
 from cloister.report import Block, Chart
 

@@ -25,9 +25,10 @@ from scipy import special
 
 from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import AttackDetails, Row, fact
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.random import RandomSource, permutation
+from cloister.core.wordings import percent
 from cloister.data.columns import Role
 from cloister.data.mixed_rows import MixedRows, number_rows, read_mixed_rows
 from cloister.data.sources import open_table

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import Row
 from cloister.attacks.release_attacks import offer_attack
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.base import (
     ADVICE,
     LEAST_RULED_OUT,
@@ -37,6 +37,7 @@ from cloister.attacks.synthetic.base import (
 from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_confidence, check_count
+from cloister.core.wordings import percent
 from cloister.data.mixed_rows import MixedRows, nearest_rows, number_rows
 
 if TYPE_CHECKING:

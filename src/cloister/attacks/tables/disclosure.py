@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from cloister.anonymize.cells import CodedCells, Sensitive, read_cells
 from cloister.anonymize.models import Histogram
 from cloister.attacks.details import HELD, AttackDetails, Row, fact
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._published_table import PublishedTable, as_table
 from cloister.attacks.tables._scores import most_exposed
+from cloister.core.wordings import percent
 from cloister.data.columns import Column
 from cloister.data.schema import Schema
 from cloister.data.table import Table

@@ -17,13 +17,14 @@ from scipy import special
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
 from cloister.attacks.release_attacks import offer_attack
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._published_table import PublishedTable, publish_groups
 from cloister.attacks.tables._scores import share_of, share_with_interval
 from cloister.attacks.tables.disclosure import DisclosureDetails, Prior, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
 from cloister.core.provenance import ANONYMIZED
 from cloister.core.validation import check_count, check_probability
+from cloister.core.wordings import percent
 from cloister.data.values import is_missing, text_of
 from cloister.errors import ParameterError, ParameterTypeError, SchemaError
 

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from cloister.anonymize.models import Histogram
 from cloister.anonymize.release import Release
 from cloister.attacks.details import AttackDetails, Row, fact, keyed
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import Fitting, code_column, fit_people, known_columns, people_of
 from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
 from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
+from cloister.core.wordings import percent
 from cloister.data.table import Table
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SchemaError, UnknownColumnError

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from cloister.anonymize.anatomy import GROUP, AnatomyRelease
 from cloister.attacks.details import HELD, AttackDetails, Row, count, fact, join_names, keyed, number
 from cloister.attacks.release_attacks import AttackChoice, offer_attack
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import fit_people, known_columns, people_of, unread_columns
 from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
 from cloister.attacks.tables._record_links import Links, link_by_distance, link_exactly
@@ -39,6 +39,7 @@ from cloister.attacks.tables.probabilistic_linkage import link_by_weight
 from cloister.core.provenance import ANONYMIZED
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_choice, check_count, check_probability
+from cloister.core.wordings import join_words, percent
 from cloister.data.table import Table
 from cloister.errors import ParameterError
 
@@ -239,7 +240,7 @@ def _result(
     control = None if others is None else float(others.risks.mean())
     return AttackResult(
         attack=f"{kind} linkage",
-        assumption=f"knows {_listing(names)} of {len(hits):,} people and looks for their rows",
+        assumption=f"knows {join_words(names)} of {len(hits):,} people and looks for their rows",
         baseline=1 / max(published.total, 1),
         queries=published.total,
         control=control,
@@ -331,8 +332,4 @@ def _without_group(release: Any, quasi: Sequence[str] | None) -> Sequence[str] |
 
 
 def _columns(names: Sequence[str]) -> str:
-    return f"the {'column' if len(names) == 1 else 'columns'} {_listing(names)}"
-
-
-def _listing(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"the {'column' if len(names) == 1 else 'columns'} {join_words(names)}"

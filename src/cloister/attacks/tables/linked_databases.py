@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cloister.attacks.details import AttackDetails
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import code_column, fit_people, people_of
 from cloister.attacks.tables._published_table import as_table, publish
 from cloister.attacks.tables._scores import (
@@ -24,6 +24,7 @@ from cloister.attacks.tables._scores import (
     share_of,
     share_with_interval,
 )
+from cloister.core.wordings import percent
 from cloister.data.values import text_of
 from cloister.errors import DataError, ParameterTypeError, SchemaError, UnknownColumnError
 

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from scipy import special
 
 from cloister.attacks.details import AttackDetails
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import fit_people, known_columns, people_of
 from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
 from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
 from cloister.core import exact
+from cloister.core.wordings import percent
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, ParameterError
 

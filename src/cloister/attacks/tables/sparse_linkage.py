@@ -16,11 +16,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cloister.attacks.details import AttackDetails
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import code_column
 from cloister.attacks.tables._published_table import as_table
 from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
 from cloister.core.validation import check_non_negative
+from cloister.core.wordings import percent
 from cloister.data.values import text_of
 from cloister.errors import DataError, ParameterTypeError, UnknownColumnError
 

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.details import HELD, AttackDetails
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import Fitting, fit_people, known_columns, people_of
 from cloister.attacks.tables._published_table import as_table, publish
 from cloister.attacks.tables._scores import most_exposed, share_with_interval
+from cloister.core.wordings import percent
 from cloister.errors import DataError, ParameterTypeError
 
 __all__ = ["TableMembershipDetails", "table_membership"]

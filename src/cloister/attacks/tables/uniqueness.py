@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from cloister.anonymize.release import Release
 from cloister.attacks.details import AttackDetails, Row, fact, keyed
-from cloister.attacks.result import AttackResult, percent
+from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import CodedColumn, code_column
 from cloister.attacks.tables._published_table import as_table
 from cloister.attacks.tables._scores import most_exposed, share_with_interval
 from cloister.core.validation import check_count, check_probability
+from cloister.core.wordings import percent
 from cloister.data.columns import Role
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, UnknownColumnError

@@ -5,15 +5,13 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from decimal import ROUND_CEILING, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 from cloister.core import exact
+from cloister.core.wordings import format_parameter
 from cloister.errors import ParameterError, did_you_mean
-
-_LARGEST_WRITTEN = 10**15
 
 
 class Adjacency(StrEnum):
@@ -129,7 +127,9 @@ class Guarantee(ABC):
         """Return the numbers and the unit, short enough for the end of a line."""
         if not self._numbers():
             return "no guarantee"
-        numbers = ", ".join(f"{name} = {plain(value)}" for name, value in self._numbers().items()) + self._about()
+        numbers = (
+            ", ".join(f"{name} = {format_parameter(value)}" for name, value in self._numbers().items()) + self._about()
+        )
         broken = "" if self.holds else " [promise broken]"
         return f"{numbers} per {self.unit}{broken}"
 
@@ -176,25 +176,3 @@ def _encode(value: Any) -> Any:  # a field's value of any type
             return {"code": value.code, "text": value.text, "breaks": value.breaks}
         case _:
             return value
-
-
-def factor_text(factor: Fraction | float) -> str:
-    """Return a factor that bounds something, with three digits, rounded up: what is printed must be true.
-
-    What exceeds three digits by less than one part in 10**12 is left off: so far does the exponential of a stated
-    epsilon, itself rounded up, exceed the round factor that was meant.
-
-    >>> factor_text(1.2840254), factor_text(1.0049), factor_text(Fraction(3)), factor_text(22026.5)
-    ('1.29', '1.01', '3.00', '22,100')
-    """
-    meant = Fraction(factor) * (1 - Fraction(1, 10**12))
-    context = Context(prec=3, rounding=ROUND_CEILING)
-    rounded = context.divide(Decimal(meant.numerator), Decimal(meant.denominator))
-    if rounded >= _LARGEST_WRITTEN:
-        return f"{rounded:.2e}"
-    return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:.{2 - rounded.adjusted()}f}"
-
-
-def plain(value: Fraction | int) -> str:
-    """Return a number in at most six digits, a whole one in all of them."""
-    return str(value) if isinstance(value, int) else f"{float(value):.6g}"

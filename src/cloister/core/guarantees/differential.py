@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 from cloister.core import exact, validation
 from cloister.core.construction import construct
 from cloister.core.exact import Number
-from cloister.core.guarantees.base import Adjacency, Caveat, Guarantee, factor_text, plain, register
+from cloister.core.guarantees.base import Adjacency, Caveat, Guarantee, register
+from cloister.core.wordings import format_factor, format_parameter
 from cloister.errors import ParameterError
 
 
@@ -63,7 +64,7 @@ class PureDP(DifferentialPrivacy):
         return (
             f"Whatever anyone concludes from this output would have been nearly as likely if {self._neighbors()}: "
             f"no probability changes by more than a factor of {_factor(self.epsilon)} "
-            f"(epsilon = {plain(self.epsilon)})."
+            f"(epsilon = {format_parameter(self.epsilon)})."
         )
 
 
@@ -99,10 +100,11 @@ class ApproxDP(DifferentialPrivacy):
         return {"epsilon": self.epsilon, "delta": self.delta}
 
     def _promise(self) -> str:
+        slack = format_parameter(self.delta)
         return (
             f"Whatever anyone concludes from this output would have been nearly as likely if {self._neighbors()}: "
-            f"no probability changes by more than a factor of {_factor(self.epsilon)} plus {plain(self.delta)} "
-            f"(epsilon = {plain(self.epsilon)}, delta = {plain(self.delta)})."
+            f"no probability changes by more than a factor of {_factor(self.epsilon)} plus {slack} "
+            f"(epsilon = {format_parameter(self.epsilon)}, delta = {slack})."
         )
 
 
@@ -136,10 +138,10 @@ class ZeroConcentratedDP(DifferentialPrivacy):
         return {"rho": self.rho} | ({"delta": self.delta} if self.delta else {})
 
     def _promise(self) -> str:
-        slack = f" and delta = {plain(self.delta)}" if self.delta else ""
+        slack = f" and delta = {format_parameter(self.delta)}" if self.delta else ""
         return (
             f"The output hardly depends on whether {self._neighbors()}: the privacy loss is at most that of Gaussian "
-            f"noise with rho = {plain(self.rho)}{slack} (zero-concentrated differential privacy)."
+            f"noise with rho = {format_parameter(self.rho)}{slack} (zero-concentrated differential privacy)."
         )
 
 
@@ -180,7 +182,7 @@ class RenyiDP(DifferentialPrivacy):
     def _promise(self) -> str:
         return (
             f"The output hardly depends on whether {self._neighbors()}: the Rényi divergence of order "
-            f"{plain(self.alpha)} is at most {plain(self.epsilon)}."
+            f"{format_parameter(self.alpha)} is at most {format_parameter(self.epsilon)}."
         )
 
 
@@ -214,11 +216,11 @@ class LocalDP(Guarantee):
         return (
             "Values were changed at random before anyone received them: any two true values give each possible "
             f"{sent} with probabilities within a factor of {_factor(self.epsilon)} "
-            f"(epsilon = {plain(self.epsilon)})."
+            f"(epsilon = {format_parameter(self.epsilon)})."
         )
 
 
 def _factor(epsilon: Fraction) -> str:
     if epsilon > 500:
-        return f"exp({plain(epsilon)})"
-    return factor_text(exact.exp_bounds(epsilon)[1])
+        return f"exp({format_parameter(epsilon)})"
+    return format_factor(exact.exp_bounds(epsilon)[1])

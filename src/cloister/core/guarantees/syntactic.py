@@ -16,8 +16,9 @@ from typing import Any, ClassVar, Self
 from cloister.core import exact, validation
 from cloister.core.construction import construct
 from cloister.core.exact import Number
-from cloister.core.guarantees.base import Caveat, Guarantee, plain, register, set_fields
-from cloister.errors import ParameterError, a_or_an
+from cloister.core.guarantees.base import Caveat, Guarantee, register, set_fields
+from cloister.core.wordings import a_or_an, format_parameter
+from cloister.errors import ParameterError
 
 CLOSING = " This is a property of the table, not differential privacy."
 """What every promise of this module says last."""
@@ -117,7 +118,8 @@ class DeltaPresence(Syntactic):
     def _promise(self) -> str:
         return (
             f"Whoever knows the population that was given can say of {a_or_an(self.unit)} that it is in the table "
-            f"with a probability from {plain(self.delta_min)} to {plain(self.delta_max)}.{self._closing()}"
+            f"with a probability from {format_parameter(self.delta_min)} to {format_parameter(self.delta_max)}."
+            f"{self._closing()}"
         )
 
 
@@ -169,9 +171,9 @@ class LDiversity(Syntactic):
         return {"l": self.l} if self.c is None else {"c": self.c, "l": self.l}
 
     def _promise(self) -> str:
-        factor = "" if self.c is None else f", c = {plain(self.c)}"
+        factor = "" if self.c is None else f", c = {format_parameter(self.c)}"
         return (
-            f"Each group of look-alike units has at least {plain(self.l)} well-represented values of "
+            f"Each group of look-alike units has at least {format_parameter(self.l)} well-represented values of "
             f'"{self.attribute}" '
             f"({self.variant} l-diversity{factor}).{self._closing()}"
         )
@@ -220,7 +222,7 @@ class TCloseness(Syntactic):
     def _promise(self) -> str:
         return (
             f'In each group of look-alike units "{self.attribute}" is distributed within a distance of '
-            f"{plain(self.t)} ({self.variant}) of the whole table.{self._closing()}"
+            f"{format_parameter(self.t)} ({self.variant}) of the whole table.{self._closing()}"
         )
 
 
@@ -254,7 +256,7 @@ class AlphaKAnonymity(Syntactic):
     def _promise(self) -> str:
         return (
             f"{self._alike(self.k)}, and in no such group does a "
-            f'value of "{self.attribute}" have a share above {plain(self.alpha)}.{self._closing()}'
+            f'value of "{self.attribute}" have a share above {format_parameter(self.alpha)}.{self._closing()}'
         )
 
 
@@ -326,5 +328,6 @@ class BetaLikeness(Syntactic):
     def _promise(self) -> str:
         return (
             f'In no group of look-alike units is a value of "{self.attribute}" more frequent than in the whole table '
-            f"by more than {plain(self.beta)} times its share ({self.variant} beta-likeness).{self._closing()}"
+            f"by more than {format_parameter(self.beta)} times its share ({self.variant} beta-likeness)."
+            f"{self._closing()}"
         )

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
+from cloister.core.wordings import a_or_an
 from cloister.data.engines.predicates import find_name, parse_condition
-from cloister.errors import UnknownColumnError, UnsafeQueryError, a_or_an
+from cloister.errors import UnknownColumnError, UnsafeQueryError
 from cloister.hub.domain.operations import PolicyOperation
 from cloister.hub.domain.policy import Use
 from cloister.queries.sql.aggregation import is_aggregate

@@ -6,11 +6,12 @@ the owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
 from cloister.accounting.budget import Budget
+from cloister.core.wordings import join_words
 from cloister.hub.domain._row_predicates import RowPredicate
 from cloister.hub.domain.operations import DATA_OPERATIONS, PolicyOperation
 from cloister.hub.domain.policy import (
@@ -83,10 +84,10 @@ ASKABLE = tuple(item for item in PolicyOperation if item in DATA_OPERATIONS and 
 
 def rule_words(rule: PolicyRule) -> str:
     """Return what a rule lets people do, or keeps them from, with its conditions."""
-    doing = _join_words(OPERATIONS[operation] for operation in PolicyOperation if operation in rule.operations)
+    doing = join_words(OPERATIONS[operation] for operation in PolicyOperation if operation in rule.operations)
     parts = [f"{'may' if rule.effect is RuleEffect.ALLOW else 'may never'} {doing}"]
     if rule.algorithms is not None:
-        parts.append(f"with {_join_words(map(str, rule.algorithms)) or 'no algorithm'} only")
+        parts.append(f"with {join_words(map(str, rule.algorithms)) or 'no algorithm'} only")
     if rule.purposes is not None:
         parts.append(f"for {rule.purposes}")
     if rule.not_before is not None:
@@ -106,7 +107,7 @@ def members_words(members: Members, *, user: Namer, organisation: Namer) -> list
     lines += [member_words(member, user=user) for member in members.users]
     lines += [f"everybody of {organisation(item)}" for item in sorted(members.organisations)]
     for condition in members.attributes:
-        wanted = _join_words(f"{name} {' or '.join(sorted(values))}" for name, values in condition.allowed)
+        wanted = join_words(f"{name} {' or '.join(sorted(values))}" for name, values in condition.allowed)
         lines.append(f"everybody with {wanted}")
     return lines
 
@@ -123,13 +124,12 @@ def member_words(member: Member, *, user: Namer) -> str:
 
 def use_words(rule: ColumnRule) -> str:
     """Return what a column may be used for."""
-    return _join_words(USES[use] for use in Use if use in rule.uses) or "hidden"
+    return join_words(USES[use] for use in Use if use in rule.uses) or "hidden"
 
 
 def budget_words(budget: Budget) -> str:
     """Return a budget as people write it."""
-    slack = f", delta {float(budget.delta):.3g}" if budget.delta else ""
-    return f"{budget.measure} {float(budget.amount):.6g}{slack}"
+    return budget.words
 
 
 def moment_words(moment: datetime) -> str:
@@ -140,20 +140,15 @@ def moment_words(moment: datetime) -> str:
 def _environment_words(environment: Environment) -> str:
     parts = []
     if environment.days:
-        parts.append(f"on {_join_words(sorted(environment.days))}")
+        parts.append(f"on {join_words(sorted(environment.days))}")
     if environment.hours:
-        spans = _join_words(f"{start:%H:%M} to {end:%H:%M}" for start, end in environment.hours)
+        spans = join_words(f"{start:%H:%M} to {end:%H:%M}" for start, end in environment.hours)
         parts.append(f"from {spans} ({environment.timezone})")
     if environment.networks:
         parts.append(f"from the network {' or '.join(sorted(environment.networks))}")
     if environment.highest_risk is not None:
         parts.append(f"with a session risk up to {environment.highest_risk:g}")
     return ", ".join(parts)
-
-
-def _join_words(items: Iterable[str]) -> str:
-    *first, last = [*items] or [""]
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 _MODES = {

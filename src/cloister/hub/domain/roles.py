@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from cloister.errors import ForbiddenError, ParameterError, a_or_an
+from cloister.core.wordings import a_or_an
+from cloister.errors import ForbiddenError, ParameterError
 
 
 class AccountRole(StrEnum):

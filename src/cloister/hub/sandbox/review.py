@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError
 from cloister.hub.domain.algorithms import Artifact, Manifest, OutputLayout
 from cloister.hub.domain.algorithms.manifest import PACKAGES
@@ -304,7 +305,7 @@ def _judge_trial(trial: _Trial, outcome: BlockOutcome) -> list[ScanFinding]:
         findings.append(
             ScanFinding(
                 level=FindingLevel.WARNING,
-                text=f"on {trial.name}: {clipped:.0%} of the numbers are outside of their bounds",
+                text=f"on {trial.name}: {percent(clipped)} of the numbers are outside of their bounds",
             )
         )
     return findings

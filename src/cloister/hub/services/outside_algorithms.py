@@ -21,6 +21,7 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from cloister.core.guarantees import Adjacency
+from cloister.core.wordings import format_estimate, format_with_margin
 from cloister.data.columns import Column, Kind, Role
 from cloister.data.schema import Schema
 from cloister.errors import ConflictError, ParameterError
@@ -94,18 +95,12 @@ def words_of(rows: pa.Table) -> tuple[tuple[str, str], ...]:
     shown = []
     for row in rows.slice(0, _MOST_SHOWN).to_pylist():
         name = f"{row['output']} {row['place']}".strip()
-        shown.append((name, _with_margin(row["value"], row["margin"])))
+        margin = row["margin"]
+        is_exact = not margin or not math.isfinite(margin)
+        shown.append((name, (format_estimate if is_exact else format_with_margin)(row["value"], margin)))
     if rows.num_rows > _MOST_SHOWN:
         shown.append(("more", f"{rows.num_rows - _MOST_SHOWN:,} more numbers are in answer.csv"))
     return tuple(shown)
-
-
-def _with_margin(value: float, margin: float | None) -> str:
-    """Return a number with as many digits as its margin leaves meaningful."""
-    if not margin or not math.isfinite(margin):
-        return f"{value:.6g}"
-    digits = max(0, 1 - math.floor(math.log10(margin)))
-    return f"{value:.{digits}f} ± {margin:.{digits}f}"
 
 
 def _places(planned: ForeignRunPlan, output: AlgorithmOutput) -> Iterator[str]:

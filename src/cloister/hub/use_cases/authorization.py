@@ -16,7 +16,8 @@ from sqlalchemy.orm import Session
 
 from cloister.accounting.budget import Budget
 from cloister.core.registry import Registry
-from cloister.errors import ForbiddenError, NotFoundError, NotSignedInError, a_or_an
+from cloister.core.wordings import a_or_an
+from cloister.errors import ForbiddenError, NotFoundError, NotSignedInError
 from cloister.hub.domain.actions import CHANGE_SELF, SEE_HOME, SEE_SELF, SIGN_OUT, Action, ObjectRelation
 from cloister.hub.domain.decisions import Decision, RequestContext, decide
 from cloister.hub.domain.operations import PolicyOperation

@@ -6,15 +6,15 @@ see them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Any
 
 from markupsafe import Markup
 
-from cloister.core.exact import number
+from cloister.core.exact import number, text_of_number
 from cloister.core.guarantees import guarantee_from_dict
+from cloister.core.wordings import format_estimate, format_price, join_words, percent
 from cloister.errors import CloisterError, InternalError
 from cloister.hub.domain.terms import VOCABULARY
 from cloister.hub.use_cases.algorithms.catalogue import RUN
@@ -49,9 +49,7 @@ COMPARISONS = {
 def amount(budget: Mapping[str, Any]) -> str:
     """Return a budget or cost as people write it: "epsilon 0.5, delta 1e-06"."""
     measure = "epsilon" if budget.get("epsilon") is not None else "rho"
-    delta = float(number(budget.get("delta", 0)))
-    slack = f", delta {delta:.3g}" if delta else ""
-    return f"{measure} {float(number(budget[measure])):.6g}{slack}"
+    return format_price(measure, number(budget[measure]), number(budget.get("delta", 0)))
 
 
 def describe_detail(value: Any) -> str:
@@ -75,9 +73,7 @@ def describe_detail(value: Any) -> str:
 
 def plain(text: str) -> str:
     """Return an exact number as people type it: a decimal where that says the same, such as 0.5 for 1/2."""
-    exact = number(text)
-    decimal = f"{float(exact):.12g}"
-    return decimal if number(decimal) == exact else str(text)
+    return text_of_number(number(text))
 
 
 def day(moment: str | None) -> str:
@@ -85,19 +81,11 @@ def day(moment: str | None) -> str:
     return "" if moment is None else f"{moment[:16].replace('T', ' ')} UTC"
 
 
-def percent(share: float) -> str:
-    """Return a share as a percentage."""
-    return f"{100 * share:.3g}%"
-
-
 def format_value(value: Any, margin: float | None = None) -> str:
     """Return a value with as many digits as its margin leaves meaningful."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return "missing" if value is None else str(value)
-    if not margin or not math.isfinite(margin):
-        return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-    digits = max(0, 1 - math.floor(math.log10(abs(margin))))
-    return f"{value:,.{digits}f}"
+    return format_estimate(value, margin)
 
 
 def moment(time: str | None) -> str:
@@ -162,9 +150,9 @@ def _in_words(question: Mapping[str, Any]) -> str:
         f"{item['column']} {COMPARISONS.get(item['comparison'], item['comparison'])} {item['value']}"
         for item in question.get("conditions", ())
     ]
-    where = f", where {' and '.join(conditions)}" if conditions else ""
-    groups = f", by {' and '.join(question['groups'])}" if question.get("groups") else ""
-    words = f"{' and '.join(measures)}{groups}{where}"
+    where = f", where {join_words(conditions)}" if conditions else ""
+    groups = f", by {join_words(question['groups'])}" if question.get("groups") else ""
+    words = f"{join_words(measures)}{groups}{where}"
     return words[:1].upper() + words[1:]
 
 

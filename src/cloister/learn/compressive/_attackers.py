@@ -24,6 +24,7 @@ from scipy import linalg, special
 
 from cloister.core.random import RandomSource, permutation
 from cloister.core.whole_rows import Floats
+from cloister.core.wordings import percent
 from cloister.errors import ParameterError
 from cloister.learn.compressive._base import LinearProjection
 from cloister.learn.compressive._labeled_rows import CommonScale, common_widths
@@ -98,7 +99,7 @@ class Attempt:
             text += f", with the whole row {self.control:.4g}"
         if self.interval is not None:
             text += f" (95% interval {self.interval[0]:.3g} to {self.interval[1]:.3g})"
-        return text if self.normalized is None else f"{text}: {self.normalized:.0%} of the errors are left"
+        return text if self.normalized is None else f"{text}: {percent(self.normalized)} of the errors are left"
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""

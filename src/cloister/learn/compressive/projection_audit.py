@@ -21,6 +21,7 @@ from cloister.core.guarantees import NoGuarantee
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.result import Result
 from cloister.core.whole_rows import Floats
+from cloister.core.wordings import percent
 from cloister.errors import DataError, ParameterError, ParameterTypeError, UnsafeMechanismError
 from cloister.learn.compressive._attackers import (
     RECONSTRUCTIONS,
@@ -112,10 +113,10 @@ class CompressiveAudit(Result):
 
     def explain(self) -> str:
         """Return a few sentences for a data owner."""
-        use = "" if self.utility is None else f" The utility task is right in {self.utility.accuracy:.0%} of rows."
+        use = "" if self.utility is None else f" The utility task is right in {percent(self.utility.accuracy)} of rows."
         return (
-            f"Protection is {self.verdict}: the best attacker ({self.strongest.name}) still makes {self.minimum:.0%} "
-            f"of the errors of somebody who does not see z.{use} {MEASURED}"
+            f"Protection is {self.verdict}: the best attacker ({self.strongest.name}) still makes "
+            f"{percent(self.minimum)} of the errors of somebody who does not see z.{use} {MEASURED}"
         )
 
     def verify(self, *, at_least: float) -> None:
@@ -127,8 +128,8 @@ class CompressiveAudit(Result):
         limit = float(validation.check_probability(at_least, name="at_least"))
         if self.minimum < limit:
             raise UnsafeMechanismError(
-                f"The best attacker ({self.strongest.name}) still makes {self.minimum:.0%} of the errors of somebody "
-                f"who does not see z; the owner asks for {limit:.0%}.",
+                f"The best attacker ({self.strongest.name}) still makes {percent(self.minimum)} of the errors of "
+                f"somebody who does not see z; the owner asks for {percent(limit)}.",
                 fix="publish fewer components, use a larger rho_prime, or do not publish z.",
             )
 

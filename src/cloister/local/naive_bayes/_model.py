@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cloister.core.guarantees import LocalDP
 from cloister.core.random import RandomState
+from cloister.core.wordings import format_count
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.local.domain import Domain
 from cloister.local.estimates import enough
@@ -120,7 +121,7 @@ class LocalNaiveBayes(ABC):
         classes = ", ".join(map(str, self._classes.values[:4])) + (", ..." if len(self._classes) > 4 else "")
         learned = f"learned from {self.reports_:,} reports" if hasattr(self, "reports_") else "not fitted"
         count = len(self._names)
-        features = f"{count} feature{'' if count == 1 else 's'}"
+        features = format_count(count, "feature")
         return f"{type(self).__name__}({features}; {classes}; {self.guarantee.brief()}; {learned})"
 
     def predict_proba(self, rows: Any) -> Floats:  # rows, as for randomize

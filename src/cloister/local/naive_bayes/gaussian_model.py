@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.validation import check_bounds, check_choice, check_positive, check_probability
+from cloister.core.wordings import percent
 from cloister.errors import MissingBoundsError, ParameterError
 from cloister.local.domain import Codes
 from cloister.local.estimates import z_of
@@ -73,7 +74,7 @@ class GaussianPlan:
 
     def __str__(self) -> str:
         return (
-            f"To know the mean of each of {self.features} features in a class of {100 * self.smallest_class:.0f}% "
+            f"To know the mean of each of {self.features} features in a class of {percent(self.smallest_class)} "
             f"to ± {self.half_width:g} of half its range (95%) takes about {self.people:,} people at epsilon "
             f"{self.epsilon:g}: {self.per_question:,} for each of two moments of each feature. "
             f"With {self.least:,} people the standard error is still half the range."

@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 from cloister.core.guarantees import LocalDP
 from cloister.core.result import Result
 from cloister.core.validation import check_positive
+from cloister.core.wordings import format_with_margin
 from cloister.errors import OutsideDomainError, ParameterError, ParameterTypeError
 from cloister.local._output_space import Payload
 from cloister.local.domain import Codes
 from cloister.local.draws import SourceDraws
-from cloister.local.estimates import MeanEstimate, enough, with_margin, z_of
+from cloister.local.estimates import MeanEstimate, enough, z_of
 from cloister.local.numeric._bounds import STEPS, Floats, NumericGrid, bounds_hash, missing_bounds, numbers_of
 from cloister.local.protocol import Protocol
 
@@ -199,14 +200,14 @@ class VectorEstimate(Result):
         return z_of(confidence) * self.standard_errors
 
     def __str__(self) -> str:
-        means = ", ".join(with_margin(mean.value, mean.margin()) for mean in self.means[:4])
+        means = ", ".join(format_with_margin(mean.value, mean.margin()) for mean in self.means[:4])
         more = ", ..." if len(self.means) > 4 else ""
         return f"means {means}{more} (95%) from {self.reports:,} reports, {self.guarantee.brief()}"
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
         lines = tuple(
-            (f"number {place}", f"{with_margin(mean.value, mean.margin())} (95%), {mean.reports:,} reports")
+            (f"number {place}", f"{format_with_margin(mean.value, mean.margin())} (95%), {mean.reports:,} reports")
             for place, mean in enumerate(self.means, start=1)
         )
         return (*lines, ("promise", self.guarantee.explain()))

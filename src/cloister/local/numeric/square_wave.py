@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from cloister.core import exact
 from cloister.core.result import Result
 from cloister.core.validation import check_choice, check_count, check_probability
+from cloister.core.wordings import format_number, format_with_margin
 from cloister.errors import ParameterError
 from cloister.local._output_space import Payload
-from cloister.local.estimates import MeanEstimate, number_text, with_margin, z_of
+from cloister.local.estimates import MeanEstimate, z_of
 from cloister.local.numeric._bounds import Floats
 from cloister.local.numeric._deconvolution import MARGINS_ARE, TRIES, bins_for, distinct_bins, fit_shares, refit_shares
 from cloister.local.numeric._window import SlidingProtocol, Window
@@ -132,7 +133,7 @@ class DistributionEstimate(Result):
         end = "" if self.converged else ", fit not converged"
         source = f"from {self.reports:,} reports{end}, {self.guarantee.brief()}"
         if not self.telling:
-            mean = with_margin(self.mean.value, self.mean.margin())
+            mean = format_with_margin(self.mean.value, self.mean.margin())
             return f"too few reports for a distribution; mean {mean} (95%) {source}"
         low, median, high = (self._format_quantile(share) for share in (0.25, 0.5, 0.75))
         sure = "" if self.refits is None else " (95%)"
@@ -141,7 +142,7 @@ class DistributionEstimate(Result):
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
         quantiles = tuple((f"{100 * share:.0f}% are below", self._format_quantile(share)) for share in _SHOWN)
-        mean = f"{with_margin(self.mean.value, self.mean.margin())} (95%)"
+        mean = f"{format_with_margin(self.mean.value, self.mean.margin())} (95%)"
         fit = f"{self.method}, {'converged' if self.converged else 'NOT converged'} after {self.steps:,} steps"
         notes = tuple(("note", note) for note in self.notes)
         return (*quantiles, ("mean", mean), ("fit", fit), ("promise", self.guarantee.explain()), *notes)
@@ -150,7 +151,7 @@ class DistributionEstimate(Result):
         """Return bars of the shares with their 95% margins, if there are any; labels are the ends of the bins."""
         from cloister.plotting import bars_with_errors
 
-        ends = [number_text(float(edge), 6) for edge in self.edges]
+        ends = [format_number(float(edge), digits=6) for edge in self.edges]
         labels = [f"{low} to {high}" for low, high in pairwise(ends)]
         bars = None if self.refits is None else (100 * self.margins()).tolist()
         shown = "no margins" if bars is None else "bars show 95% margins"
@@ -183,7 +184,7 @@ class DistributionEstimate(Result):
 
     def _format_quantile(self, share: float) -> str:
         value = self.quantile(share)
-        return number_text(value) if self.refits is None else with_margin(value, self.quantile_margin(share))
+        return format_number(value) if self.refits is None else format_with_margin(value, self.quantile_margin(share))
 
     def _fields(self) -> dict[str, Any]:
         return {

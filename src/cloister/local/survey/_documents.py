@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from cloister.core import exact
 from cloister.core.atomic_files import write_text
+from cloister.core.exact import to_plain_number
 from cloister.data.schema_file import dump_yaml, load_yaml
 from cloister.data.text_files import read_text
-from cloister.data.values import text_of_number
 from cloister.errors import CloisterError, ParameterError, SchemaError, did_you_mean
 from cloister.local.survey.levels import LEVELS_ARE_VISIBLE, OFF, Statement, SurveyLevel, check_name, read_levels
 from cloister.local.survey.questions import SurveyQuestion
@@ -229,12 +229,8 @@ def plain_question(question: SurveyQuestion, *, rehearsal: bool = True) -> dict[
 
 
 def plain_number(value: Fraction) -> int | float | str:
-    """Return a rational as a number where that is exact, else as text."""
-    if value.denominator == 1 and abs(value) < 2**53:
-        return int(value)
-    near = float(value)
-    # A float is written only where whoever reads it gets the same rational again.
-    return near if Fraction(repr(near)) == value and "e" not in repr(near) else text_of_number(value)
+    """Return a rational as a number where that is exact for devices, too, else as text."""
+    return to_plain_number(value, for_browsers=True)
 
 
 def _parse_text(text: str, *, is_json: bool) -> Any:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloister.core.wordings import format_count, percent
 from cloister.data.columns import Category
 from cloister.local.estimates import MeanEstimate
-from cloister.local.survey.levels import LEVELS_ARE_VISIBLE, Statement, format_count, format_factor, took_part
+from cloister.local.survey.levels import LEVELS_ARE_VISIBLE, Statement, format_factor, took_part
 from cloister.local.survey.results import TOO_FEW, format_mean, margins_of, mend_estimate, values_of
 from cloister.plotting import Figure, bars_with_errors, points_with_errors
 from cloister.report import (
@@ -347,8 +348,8 @@ def _belief(statement: Statement) -> list[Cell]:
     return [
         f"{float(statement.epsilon):g}",
         f"a factor {format_factor(statement.factor)}",
-        f"{100 * high:.3g}%",
-        f"{100 * low:.2g}%",
+        percent(high, rounding="up"),
+        percent(low, rounding="down"),
     ]
 
 

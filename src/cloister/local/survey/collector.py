@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from cloister.core.atomic_files import write_text
+from cloister.core.wordings import format_count
 from cloister.data.text_files import read_text
 from cloister.errors import (
     CloisterError,
@@ -233,7 +234,7 @@ class Collector:
         return self.days.total()
 
     def __repr__(self) -> str:
-        return f"Collector({self.survey.id!r}, {len(self)} submission{'' if len(self) == 1 else 's'})"
+        return f"Collector({self.survey.id!r}, {format_count(len(self), 'submission')})"
 
     def add(self, submission: Any) -> None:  # a Submission, its JSON, or its values
         """Take one submission, whole or not at all.

@@ -16,14 +16,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from cloister.core import exact
-from cloister.core.guarantees.base import factor_text
+from cloister.core import exact, wordings
 from cloister.core.validation import check_epsilon, check_probability
-from cloister.errors import CloisterError, ParameterError, ParameterTypeError, a_or_an
+from cloister.core.wordings import a_or_an, format_count, percent
+from cloister.errors import CloisterError, ParameterError, ParameterTypeError
 from cloister.local.collection.levels import LEVELS
 from cloister.local.protocol import LARGEST_EPSILON, SMALLEST_EPSILON, check_local_epsilon
 
@@ -34,7 +33,6 @@ __all__ = [
     "Statement",
     "SurveyLevel",
     "check_name",
-    "format_count",
     "format_factor",
     "middle_level",
     "odds_factor",
@@ -101,8 +99,9 @@ class Statement:
         Somebody who gave your true answer a chance of 10% before may give it between 3.9% and 24% afterwards.
         """
         least, most = self.posterior(prior)
-        low, high = _percent(least, ROUND_FLOOR), _percent(most, ROUND_CEILING)
-        before = _percent(float(check_probability(prior, name="prior")), ROUND_HALF_EVEN)
+        # Both are bounds of what somebody may believe, so that each is rounded away from the other.
+        low, high = percent(least, digits=2, rounding="down"), percent(most, digits=2, rounding="up")
+        before = percent(check_probability(prior, name="prior"), digits=2)
         return (
             f"Somebody who gave your true answer a chance of {before} before may give it between {low} and {high} "
             "afterwards."
@@ -139,16 +138,7 @@ def format_factor(factor: float) -> str:
     >>> format_factor(1.2840), format_factor(54.598), format_factor(22026.5)
     ('1.29', '54.6', '22,100')
     """
-    return "above a million billions" if factor >= _MOST else factor_text(factor)
-
-
-def format_count(number: int, what: str) -> str:
-    """Return a number of things in words.
-
-    >>> format_count(1, "report"), format_count(2000, "report")
-    ('1 report', '2,000 reports')
-    """
-    return f"{number:,} {what}{'s' * (number != 1)}"
+    return "above a million billions" if factor >= _MOST else wordings.format_factor(factor)
 
 
 def took_part(people: int) -> str:
@@ -157,17 +147,7 @@ def took_part(people: int) -> str:
     >>> took_part(1), took_part(2000)
     ('1 person took part.', '2,000 people took part.')
     """
-    return f"{people:,} {'person' if people == 1 else 'people'} took part."
-
-
-def _percent(chance: float, rounding: str) -> str:
-    """Return a chance with two digits, rounded as told, and never 0% or 100% for what is not certain."""
-    percent = Decimal(100 * chance)
-    if percent < Decimal("0.1"):
-        return "under 0.1%" if percent else "0%"
-    if percent > Decimal("99.9"):
-        return "over 99.9%" if percent < 100 else "100%"
-    return f"{Context(prec=3 if percent > 99 else 2, rounding=rounding).plus(percent):f}%"
+    return f"{format_count(people, 'person', 'people')} took part."
 
 
 OFF = "off"

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from cloister.core.wordings import a_or_an
 from cloister.data.columns import Category
-from cloister.errors import CloisterError, ParameterError, ParameterTypeError, UnsafeMechanismError, a_or_an
+from cloister.errors import CloisterError, ParameterError, ParameterTypeError, UnsafeMechanismError
 from cloister.local.frequency.randomized_response import RandomizedResponse
 from cloister.local.survey._texts import check_text
 from cloister.local.survey.kinds import QuestionKind, find_kind

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cloister.core.guarantees import ApproxDP, LocalDP
 from cloister.core.result import Result
+from cloister.core.wordings import format_count
 from cloister.data.columns import Category
 from cloister.errors import TooFewReportsError
 from cloister.local.collection.levels import LEVEL_IS_VISIBLE
@@ -26,7 +27,7 @@ from cloister.local.poisoning import ReportCheck
 from cloister.local.protocol import FOLLOWED, Protocol
 from cloister.local.reports import Reports
 from cloister.local.survey._fake_reports import FALSE_ALARM, Movement, check_all, movement
-from cloister.local.survey.levels import Statement, format_count
+from cloister.local.survey.levels import Statement
 from cloister.local.survey.questions import SurveyQuestion
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from cloister.core import exact
+from cloister.core.wordings import a_or_an
 from cloister.data.engines.base import as_date, as_timestamp
 from cloister.data.engines.predicates import number_text, quote
 from cloister.data.values import StorageType
-from cloister.errors import UnsafeQueryError, a_or_an
+from cloister.errors import UnsafeQueryError
 from cloister.queries._question import Aggregate, describe
 from cloister.queries.answers import Estimate
 from cloister.queries.sql import grammar

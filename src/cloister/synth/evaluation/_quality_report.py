@@ -5,6 +5,7 @@ What it says about privacy is evidence beside its control, never a guarantee.
 
 from __future__ import annotations
 
+from cloister.core.wordings import percent
 from cloister.report import (
     Bars,
     Block,
@@ -39,7 +40,6 @@ from cloister.synth.evaluation._verdict import (
     GLOSSARY,
     distance_status,
     gap_status,
-    percent,
     privacy_status,
     training_words,
     verdict_of,
@@ -201,9 +201,7 @@ def _figures(evaluation: Evaluation) -> list[KeyFigure]:
                 distance_status(item.mean, item.resampled),
             )
         )
-        figures.append(
-            KeyFigure("Error of a random count", f"{100 * fidelity.ranges.mean:.2g}%", "of all rows, on average")
-        )
+        figures.append(KeyFigure("Error of a random count", percent(fidelity.ranges.mean), "of all rows, on average"))
     if (training := evaluation.training) is not None:
         best = max(training.scores, key=lambda item: item.real)
         figures.append(

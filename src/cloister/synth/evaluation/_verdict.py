@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cloister.core.wordings import percent
 from cloister.report import Status, Verdict
 from cloister.synth.evaluation._utility import TrainingUtility
 from cloister.synth.evaluation.quality import Evaluation, PrivacyEvidence
@@ -69,11 +70,6 @@ GLOSSARY = (
         "How often the right one of two rows gets the higher score: 0.5 by guessing, 1 if always.",
     ),
 )
-
-
-def percent(share: float) -> str:
-    """Return a share as people write it."""
-    return f"{100 * share:.3g}%"
 
 
 def distance_status(mean: float, resampled: float) -> Status:

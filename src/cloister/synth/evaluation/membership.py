@@ -30,6 +30,7 @@ from cloister.core.guarantees import Adjacency, ApproxDP, Guarantee, NoGuarantee
 from cloister.core.random import RandomSource, SeededRandomSource, bits, permutation
 from cloister.core.result import Result
 from cloister.core.validation import check_count
+from cloister.core.wordings import percent
 from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, ParameterTypeError
@@ -197,8 +198,8 @@ class Membership(Result):
         return most is not None and self.true_positive_rate > most + _apart(most, self.trials[0])
 
     def __str__(self) -> str:
-        rate = f"{100 * self.true_positive_rate:.1f}% at {100 * self.false_positive_rate:.2g}% false positives"
-        promised = "nothing is promised" if self.ceiling is None else f"the promise allows {100 * self.ceiling:.1f}%"
+        rate = f"{percent(self.true_positive_rate)} at {percent(self.false_positive_rate)} false positives"
+        promised = "nothing is promised" if self.ceiling is None else f"the promise allows {percent(self.ceiling)}"
         return f"membership attack: area {self.area:.3f} (0.5 is guessing), finds {rate} ({promised})"
 
     def summary(self) -> tuple[tuple[str, str], ...]:

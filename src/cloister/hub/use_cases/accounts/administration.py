@@ -15,7 +15,8 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from cloister.errors import ConflictError, ForbiddenError, NotFoundError, ParameterError, a_or_an
+from cloister.core.wordings import a_or_an
+from cloister.errors import ConflictError, ForbiddenError, NotFoundError, ParameterError
 from cloister.hub.domain import actions
 from cloister.hub.domain.roles import AccessSubject, AccountRole, check_roles
 from cloister.hub.domain.untrusted_input import check_account_name, check_title, fold_name

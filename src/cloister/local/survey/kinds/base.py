@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from cloister.core import exact
 from cloister.core.random import RandomSource, integers_below
 from cloister.core.registry import Registry
+from cloister.core.wordings import a_or_an
 from cloister.data.columns import Category
-from cloister.errors import ParameterError, UnsafeMechanismError, a_or_an, did_you_mean
+from cloister.errors import ParameterError, UnsafeMechanismError, did_you_mean
 from cloister.local.estimates import ByValue, MeanEstimate
 from cloister.local.frequency.support import FrequencyProtocol
 from cloister.local.protocol import Protocol, protocols

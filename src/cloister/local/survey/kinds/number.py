@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import text_of_number
 from cloister.core.random import RandomSource
 from cloister.core.validation import check_bounds, check_count
 from cloister.data.columns import Category
-from cloister.data.values import text_of_number
 from cloister.errors import CloisterError, MissingBoundsError, OutsideDomainError, ParameterError, ParameterTypeError
 from cloister.local.numeric.duchi import Duchi
 from cloister.local.numeric.hybrid import Hybrid

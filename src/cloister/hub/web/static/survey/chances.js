@@ -2,13 +2,19 @@
 
 const CERTAIN = 2n ** 64n;
 
-const chance = (threshold) => Number((BigInt(threshold) * 1_000_000n) / CERTAIN) / 1_000_000;
+// The largest number below 1 stands for every chance that is nearly, but not quite, certain.
+const chance = (threshold) =>
+  BigInt(threshold) < CERTAIN ? Math.min(Number(threshold) / Number(CERTAIN), 1 - 2 ** -53) : 1;
 
-const percent = (share) => {
-  const shown = 100 * share;
-  if (shown > 0 && shown < 0.1) return "under 0.1%";
-  if (shown < 100 && shown > 99.9) return "over 99.9%";
-  return `${Number(shown.toPrecision(shown > 99 ? 3 : 2))}%`;
+// As `percent` of cloister.core.wordings: three digits, and never nothing or everything unless it is. The chance that the
+// truth is sent must not be understated, so that it is rounded up; the chance of a mark that hides it is rounded down.
+const percent = (share, round = Math.ceil) => {
+  if (share === 0 || share === 1) return `${100 * share}%`;
+  if (share < 0.0001) return "below 0.01%";
+  if (share > 0.9999) return "above 99.99%";
+  const step = 10 ** (share > 0.99 ? 2 : -Math.floor(Math.log10(share)));
+  // A threshold of 64 bits falls short of the chance that was meant, and a product misses it, behind the sixth decimal.
+  return `${round(Number((100 * share * step).toFixed(6))) / step}%`;
 };
 
 const truth = ({ params }) =>
@@ -17,14 +23,14 @@ const truth = ({ params }) =>
 const coins = ({ params }) => {
   if ("truth" in params) return truth({ params });
   const shares = [1 - chance(params.yes_if_no), chance(params.yes_if_yes)];
-  const [least, most] = [Math.min(...shares), Math.max(...shares)].map(percent);
-  const written = least === most ? least : `${least} to ${most}, depending on the answer`;
+  const [least, most] = [percent(Math.min(...shares), Math.floor), percent(Math.max(...shares))];
+  const written = Math.abs(shares[0] - shares[1]) < 1e-9 ? most : `${least} to ${most}, depending on the answer`;
   return `Your true answer is sent with probability ${written}; otherwise the other one is sent.`;
 };
 
 const marks = ({ params }, own) =>
   `Marks are sent instead of your answer: ${own} is marked with probability ${percent(chance(params.keep))}, ` +
-  `every other option with probability ${percent(chance(params.flip))}.`;
+  `every other option with probability ${percent(chance(params.flip), Math.floor)}.`;
 
 const number = () =>
   "A random number is sent in place of yours. It may be far from it; only the mean of many people can be told.";
@@ -43,7 +49,7 @@ const SENTENCES = {
   pram: ({ params }) => {
     const limits = params.rows.map((row) => [0n, ...row.map(BigInt), CERTAIN]);
     const shares = limits.map((row, place) => chance(row[place + 1] - row[place]));
-    return `Your true answer is sent with probability ${percent(Math.min(...shares))} or more; otherwise one near it, mostly.`;
+    return `Your true answer is sent with probability ${percent(Math.min(...shares), Math.floor)} or more; otherwise one near it, mostly.`;
   },
   duchi: number,
   piecewise: number,

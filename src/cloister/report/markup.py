@@ -1,4 +1,4 @@
-"""Text, numbers and states as every format shows them: nothing invisible, thousands apart, no more digits than help.
+"""Texts, values and states as every format of a report shows them, and the little emphasis that texts may carry.
 
 How something stands is a word and a sign beside each color, so that a black-and-white print says the same.
 
@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 
 from cloister.core.construction import construct
 from cloister.core.validation import check_choice
+from cloister.core.wordings import format_number
 from cloister.errors import ParameterTypeError
 from cloister.plotting import inputs
 
@@ -63,7 +64,7 @@ def several(values: object, *, name: str) -> tuple[object, ...]:
     return tuple(values)
 
 
-def plain(value: object) -> str | int | float | None:
+def to_cell(value: object) -> str | int | float | None:
     """Return a value as text, a finite number or None; NumPy, Arrow and pandas values are taken as they are meant."""
     (found,) = inputs.items([value], name="value")
     match found:
@@ -81,39 +82,14 @@ def plain(value: object) -> str | int | float | None:
 def format_value(value: object) -> str:
     """Return a value as it reads in running text.
 
-    >>> format_value(30162), format_value(0.0547), format_value(12345.678), format_value(0.5)
-    ('30,162', '0.0547', '12,346', '0.5')
+    >>> format_value(30162), format_value(0.05472), format_value(12345.678), format_value(0.5)
+    ('30,162', '0.05472', '12,346', '0.5')
     """
     if value is None:
         return NOTHING
     if not isinstance(value, int | float):
         return str(value)
-    return _digits(value).replace("-", "\N{MINUS SIGN}")
-
-
-def percent(share: float) -> str:
-    """Return a share as a percentage.
-
-    >>> percent(0.35), percent(0.0547), percent(1), percent(0.00004), percent(0)
-    ('35%', '5.5%', '100%', 'below 0.1%', '0%')
-    """
-    if 0 < share < 0.001:
-        return "below 0.1%"
-    shown = f"{100 * share:.1f}".removesuffix(".0")
-    # A share below 1 must not read as all of it.
-    return f"{'99.9' if shown == '100' and share < 1 else shown}%"
-
-
-def _digits(value: float) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    if 1e-4 <= abs(value) < 1e15 or value == 0:
-        decimals = (
-            max(0, 4 - len(str(int(abs(value))))) if abs(value) >= 1 else 3 - math.floor(math.log10(abs(value or 1)))
-        )
-        text = f"{value:,.{decimals}f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{value:.3g}"
+    return format_number(value).replace("-", "\N{MINUS SIGN}")
 
 
 def _finite(value: float) -> float | str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from cloister.report.wordings import escape_text, paragraphs, spans
+from cloister.report.markup import escape_text, paragraphs, spans
 
 
 @pytest.mark.parametrize(
