@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from cloister import Budget
 from cloister.core.random import random_source
 from cloister.errors import SeededRandomnessWarning
+from cloister.queries._aggregates import CountRows, CountUnits, Mean, Variance
 from cloister.queries._contribution import Contribution
 from cloister.queries._query_plan import QueryPlan, plan
-from cloister.queries._question import CountRows, CountUnits, Mean, QueryRows, Question, Variance
+from cloister.queries._question import QueryRows, Question
 from cloister.queries._release import measure
 from cloister.queries._uncertainty import GaussianNoise, LaplaceNoise
 from cloister.queries.catalog import column_key, column_number

@@ -24,7 +24,7 @@ from cloister.errors import DataError, ParameterError, ParameterTypeError
 from cloister.queries import _query_plan as query_plan
 from cloister.queries._contribution import Contribution
 from cloister.queries._query_plan import QueryPlan, plan
-from cloister.queries._question import CountUnits, QueryRows, Question
+from cloister.queries._question import QueryRows, Question
 from cloister.queries._release import Noisy, estimate, measure
 from cloister.queries._sized_mean import SizedMean
 from cloister.queries._uncertainty import Linear
@@ -320,7 +320,7 @@ class BudgetedTable:
     def _limited(self, question: Question) -> Contribution:
         """Return the limits, which a person unit must have unless persons have one row each."""
         # Without groups a person counts once, whatever the number of rows, so that no limit is needed.
-        counts_persons = not question.keys and all(isinstance(item, CountUnits) for item in question.aggregates)
+        counts_persons = not question.keys and not any(item.needs_limit for item in question.aggregates)
         known = counts_persons or question.rows.rows_per_person is not None
         if self._person is not None and self._limit is None and not known:
             raise ParameterError(

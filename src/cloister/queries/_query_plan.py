@@ -27,7 +27,7 @@ from cloister.data.columns import MOST_CATEGORIES
 from cloister.errors import ParameterError
 from cloister.queries._contribution import Contribution
 from cloister.queries._measurements import MeasurementDesign, Ranking, design
-from cloister.queries._question import CountRows, CountUnits, Extreme, FixedPointNumber, Quantile, Question
+from cloister.queries._question import FixedPointNumber, Question
 from cloister.queries._sized_mean import SizedMean
 from cloister.queries._uncertainty import GaussianNoise, LaplaceNoise
 from cloister.queries.payment import Price
@@ -144,21 +144,18 @@ def _gaussian(found: MeasurementDesign, price: Price) -> dict[str, AddedNoise]:
 def _ranking(ranking: Ranking, found: MeasurementDesign, price: Price) -> RankSelection:
     epsilon = _rank_epsilon(found, price)
     number, sensitivity = ranking.number, ranking.sensitivity
-    fraction, offset = Fraction(0), Fraction(0)
-    match ranking.aggregate:
-        case Quantile(q=q):
-            fraction = q
-        case extreme:
-            points = Fraction(number.high - number.low + 1)
-            # Points beyond all rows score -inside or less; at this distance even all points of the grid
-            # together are drawn instead of the target with a probability below `_OUTSIDE`.
-            inside = math.ceil(2 * sensitivity / epsilon * exact.log_bounds(points / _OUTSIDE)[1])
-            inside = max(inside, (extreme.beyond or 0) * found.reach.scale)
-            fraction, offset = (Fraction(1), Fraction(-inside)) if extreme.largest else (Fraction(0), Fraction(inside))
+    offset = Fraction(0)
+    if ranking.target.is_extreme:
+        points = Fraction(number.high - number.low + 1)
+        # Points beyond all rows score -inside or less; at this distance even all points of the grid
+        # together are drawn instead of the target with a probability below `_OUTSIDE`.
+        inside = math.ceil(2 * sensitivity / epsilon * exact.log_bounds(points / _OUTSIDE)[1])
+        inside = max(inside, (ranking.target.beyond or 0) * found.reach.scale)
+        offset = Fraction(-inside if ranking.target.fraction else inside)
     return RankSelection(
         low=number.low,
         high=number.high,
-        fraction=fraction,
+        fraction=ranking.target.fraction,
         offset=offset,
         score_sensitivity=sensitivity,
         epsilon=epsilon,
@@ -205,11 +202,9 @@ def _event(
 
 
 def _assumptions(question: Question) -> tuple[str, ...]:
-    numbers = [item.of for item in question.aggregates if not isinstance(item, CountRows | CountUnits)]
     bounds = {
         f"{number.label} lies in {float(number.bounds[0]):g} to {float(number.bounds[1]):g} (clamped)": None
-        for number in numbers
-        if isinstance(number, FixedPointNumber)
+        for number in _numbers(question)
     }
     keys = [f"the groups of {key.name} are public" for key in question.keys if key.values is not None]
     return (*bounds, *keys)
@@ -217,7 +212,7 @@ def _assumptions(question: Question) -> tuple[str, ...]:
 
 def notes_on_plan(plan: QueryPlan, contribution: Contribution) -> tuple[str, ...]:
     """Return the notes on an answer."""
-    found = [_note_clamping(number) for number in _numbers(plan)]
+    found = [_note_clamping(number) for number in _numbers(plan.question)]
     found += [_rank(plan, position) for position in range(len(plan.rankings))]
     if plan.design.reach.is_weighted or (contribution.is_person and contribution.bounding != "weight"):
         found.append(
@@ -237,9 +232,8 @@ def notes_on_sized_mean(mean: SizedMean) -> tuple[str, ...]:
     return (_note_clamping(mean.number), f"Missing values of {mean.number.label} count as the middle of its bounds.")
 
 
-def _numbers(plan: QueryPlan) -> list[FixedPointNumber]:
-    aggregates = [item for item in plan.question.aggregates if not isinstance(item, CountRows | CountUnits)]
-    return [item.of for item in aggregates if isinstance(item.of, FixedPointNumber)]
+def _numbers(question: Question) -> list[FixedPointNumber]:
+    return [item.number for item in question.aggregates if item.number is not None]
 
 
 def _note_clamping(number: FixedPointNumber) -> str:
@@ -251,13 +245,12 @@ def _rank(plan: QueryPlan, position: int) -> str:
     ranking, chooser = plan.design.rankings[position], plan.rankings[position]
     rows = f"{chooser.rank_margin() / plan.design.reach.scale:,.0f} rows"
     label = ranking.number.label
-    match ranking.aggregate:
-        case Quantile(q=q):
-            return f"The {float(q):g} quantile of {label} is off by at most {rows} in rank, 95% of the time."
-        case Extreme(largest=largest):
-            beyond = f"{abs(float(chooser.offset)) / plan.design.reach.scale:,.0f} rows"
-            name, side = ("maximum", "above") if largest else ("minimum", "below")
-            return (
-                f"The {name} of {label} is not the true one but a value that about {beyond} lie {side}; "
-                f"it is off by at most {rows} in rank, 95% of the time."
-            )
+    fraction = ranking.target.fraction
+    if not ranking.target.is_extreme:
+        return f"The {float(fraction):g} quantile of {label} is off by at most {rows} in rank, 95% of the time."
+    beyond = f"{abs(float(chooser.offset)) / plan.design.reach.scale:,.0f} rows"
+    name, side = ("maximum", "above") if fraction else ("minimum", "below")
+    return (
+        f"The {name} of {label} is not the true one but a value that about {beyond} lie {side}; "
+        f"it is off by at most {rows} in rank, 95% of the time."
+    )

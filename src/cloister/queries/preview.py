@@ -20,22 +20,9 @@ from cloister.core.exact import Number
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.errors import ParameterError
 from cloister.queries._contribution import Contribution
+from cloister.queries._measurements import design
 from cloister.queries._query_plan import QueryPlan, plan
-from cloister.queries._question import (
-    Aggregate,
-    CountDistinct,
-    CountPresent,
-    CountRows,
-    CountUnits,
-    Extreme,
-    GroupKey,
-    Mean,
-    Quantile,
-    Question,
-    StandardDeviation,
-    Total,
-    Variance,
-)
+from cloister.queries._question import GroupKey, Question
 from cloister.queries._release import Noisy, estimate
 from cloister.queries.answers import Estimate, plain, show_number
 from cloister.queries.payment import Price
@@ -145,7 +132,7 @@ def preview(
     else:
         if epsilon is not None or rho is not None:
             raise ParameterError("Give a price or a wanted error, not both.", fix="leave epsilon out.")
-        if rows is None and any(isinstance(item, Mean | Variance | StandardDeviation) for item in question.aggregates):
+        if rows is None and design(question, contribution).depends_on_size:
             raise ParameterError(
                 "The error of a mean or deviation depends on how many rows are counted.",
                 fix="add a guess of the rows in each group, such as rows=1000.",
@@ -269,33 +256,9 @@ def _scene(made: QueryPlan, rows: int, *, at_the_end: bool, present: Present | N
     keys, aggregates = estimate(made, Noisy(vectors, ranks, shown))
     if present is not None:
         return [column for column in present(keys, aggregates) if not column.is_key]
-    return [column.named(label_of(item)) for column, item in zip(aggregates, made.question.aggregates, strict=True)]
+    return [column.named(item.title) for column, item in zip(aggregates, made.question.aggregates, strict=True)]
 
 
 def _some(key: GroupKey) -> Any:
     """Return any public value of a key."""
     return key.shown[0] if key.shown else None
-
-
-def label_of(aggregate: Aggregate) -> str:
-    """Return what an aggregate is called."""
-    match aggregate:
-        case CountPresent(label=label) | CountDistinct(label=label):
-            of = label
-        case CountRows() | CountUnits():
-            of = ""
-        case other:
-            of = other.of.label
-    kinds: dict[type[Aggregate], str] = {
-        CountRows: "count",
-        CountUnits: "units",
-        CountPresent: "rows with",
-        CountDistinct: "different values of",
-        Total: "sum of",
-        Mean: "mean of",
-        Variance: "variance of",
-        StandardDeviation: "standard deviation of",
-        Quantile: f"{float(getattr(aggregate, 'q', 0)):g} quantile of",
-        Extreme: "maximum of" if getattr(aggregate, "largest", False) else "minimum of",
-    }
-    return f"{kinds[type(aggregate)]} {of}".strip()

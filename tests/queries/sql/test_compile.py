@@ -14,21 +14,21 @@ from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.values import StorageType
 from cloister.errors import MissingBoundsError, ParameterError, UnconfirmedSchemaError, UnsafeQueryError
-from cloister.queries._contribution import Contribution
-from cloister.queries._query_plan import plan
-from cloister.queries._question import (
+from cloister.queries._aggregates import (
     CountDistinct,
-    CountPresent,
+    CountNotNull,
     CountRows,
     CountUnits,
     Extreme,
-    GroupKey,
     Mean,
     Quantile,
     StandardDeviation,
     Total,
     Variance,
 )
+from cloister.queries._contribution import Contribution
+from cloister.queries._query_plan import plan
+from cloister.queries._question import GroupKey
 from cloister.queries.catalog import Catalog
 from cloister.queries.payment import Price
 from cloister.queries.sql import compile_sql
@@ -49,10 +49,10 @@ def aggregate(catalog: Catalog, text: str) -> object:
     [
         ("COUNT(*)", CountRows, {}),
         ("COUNT(1)", CountRows, {}),
-        ("COUNT(income)", CountPresent, {"label": "income"}),
-        ("COUNT_IF(age > 5)", CountPresent, {}),
-        ("COUNT(*) FILTER (WHERE age > 5)", CountPresent, {"label": "rows"}),
-        ("COUNT(age) FILTER (WHERE age > 5)", CountPresent, {"label": "age"}),
+        ("COUNT(income)", CountNotNull, {"label": "income"}),
+        ("COUNT_IF(age > 5)", CountNotNull, {}),
+        ("COUNT(*) FILTER (WHERE age > 5)", CountNotNull, {"label": "rows"}),
+        ("COUNT(age) FILTER (WHERE age > 5)", CountNotNull, {"label": "age"}),
         ("COUNT(DISTINCT sex)", CountDistinct, {"label": "sex"}),
         ("COUNT(DISTINCT sex) FILTER (WHERE age > 5)", CountDistinct, {"label": "sex"}),
         ("SUM(age)", Total, {}),
