@@ -31,7 +31,7 @@ from cloister.queries._uncertainty import Linear
 from cloister.queries.answers import Answer, Estimate, Frame
 from cloister.queries.catalog import Catalog, column_key, person_value, present_value
 from cloister.queries.choices import Choice, Chooser
-from cloister.queries.payment import AnalystSession, Price
+from cloister.queries.payment import AnalystSession
 from cloister.queries.sql import Compiled, compile_condition, compile_sql
 
 __all__ = ["BudgetedTable", "Terms"]
@@ -382,7 +382,7 @@ class BudgetedTable:
             )
         return stated, public_size is not None
 
-    def _offer(self, terms: Terms) -> tuple[Price, RandomSource]:
+    def _offer(self, terms: Terms) -> tuple[Budget, RandomSource]:
         offer = self._session.price(epsilon=terms.epsilon, rho=terms.rho, delta=terms.delta)
         if offer.epsilon is None or offer.delta:
             raise ParameterError(
@@ -390,7 +390,7 @@ class BudgetedTable:
             )
         return offer, random_source(terms.random_state)
 
-    def _pure(self, price: Price, *assumptions: str) -> DifferentialPrivacy:
+    def _pure(self, price: Budget, *assumptions: str) -> DifferentialPrivacy:
         adjacency, unit = self._contribution.adjacency, self._contribution.unit
         return price.guarantee(
             adjacency=adjacency, unit=unit, assumptions=(*assumptions, *self._contribution.assumptions)

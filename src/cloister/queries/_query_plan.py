@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
+from cloister.accounting.budget import Budget
 from cloister.accounting.conversions import gaussian_multiplier
 from cloister.accounting.events import ApproxEvent, Event, PureEvent, SequenceEvent, ZeroConcentratedEvent
 from cloister.core import exact, validation
@@ -30,7 +31,6 @@ from cloister.queries._measurements import MeasurementDesign, Ranking, design
 from cloister.queries._question import FixedPointNumber, Question
 from cloister.queries._sized_mean import SizedMean
 from cloister.queries._uncertainty import GaussianNoise, LaplaceNoise
-from cloister.queries.payment import Price
 from cloister.queries.ranks import RankSelection
 
 __all__ = ["NOISES", "QueryPlan", "notes_on_plan", "notes_on_sized_mean", "plan"]
@@ -50,7 +50,7 @@ class QueryPlan:
     """How a question is answered at a price: public, and the same whenever it is made again."""
 
     design: MeasurementDesign
-    price: Price
+    price: Budget
     noises: dict[str, AddedNoise]
     rankings: tuple[RankSelection, ...]
     threshold: int | None
@@ -63,7 +63,7 @@ class QueryPlan:
         return self.design.question
 
 
-def plan(question: Question, contribution: Contribution, price: Price, *, noise: str = "auto") -> QueryPlan:
+def plan(question: Question, contribution: Contribution, price: Budget, *, noise: str = "auto") -> QueryPlan:
     """Return how a question is answered at a price."""
     validation.check_choice(noise, name="noise", allowed=NOISES)
     found = design(question, contribution)
@@ -97,7 +97,7 @@ def plan(question: Question, contribution: Contribution, price: Price, *, noise:
     )
 
 
-def _choose(found: MeasurementDesign, price: Price, noise: str) -> str:
+def _choose(found: MeasurementDesign, price: Budget, noise: str) -> str:
     """Return the kind of noise: the one with the smaller standard deviation where both are possible."""
     if price.rho is not None:
         if noise == "laplace":
@@ -119,12 +119,12 @@ def _choose(found: MeasurementDesign, price: Price, noise: str) -> str:
     return "gaussian" if 2 * better > len(laplace) else "laplace"
 
 
-def _laplace(found: MeasurementDesign, price: Price) -> dict[str, AddedNoise]:
+def _laplace(found: MeasurementDesign, price: Budget) -> dict[str, AddedNoise]:
     share = price.amount / max(found.parts, 1)
     return {name: LaplaceNoise(item.l1, share) for name, item in found.measurements.items()}
 
 
-def _gaussian(found: MeasurementDesign, price: Price) -> dict[str, AddedNoise]:
+def _gaussian(found: MeasurementDesign, price: Budget) -> dict[str, AddedNoise]:
     number = len(found.measurements)
     if price.rho is not None:
         share = price.rho / max(found.parts, 1)
@@ -141,7 +141,7 @@ def _gaussian(found: MeasurementDesign, price: Price) -> dict[str, AddedNoise]:
     return {name: GaussianNoise.dominating(item.squared_l2, squared) for name, item in found.measurements.items()}
 
 
-def _ranking(ranking: Ranking, found: MeasurementDesign, price: Price) -> RankSelection:
+def _ranking(ranking: Ranking, found: MeasurementDesign, price: Budget) -> RankSelection:
     epsilon = _rank_epsilon(found, price)
     number, sensitivity = ranking.number, ranking.sensitivity
     offset = Fraction(0)
@@ -162,7 +162,7 @@ def _ranking(ranking: Ranking, found: MeasurementDesign, price: Price) -> RankSe
     )
 
 
-def _rank_epsilon(found: MeasurementDesign, price: Price) -> Fraction:
+def _rank_epsilon(found: MeasurementDesign, price: Budget) -> Fraction:
     share = price.amount / found.parts
     # Pure epsilon implies rho = epsilon**2 / 2, and the root is rounded down, so no more than the share is
     # spent.
@@ -170,7 +170,7 @@ def _rank_epsilon(found: MeasurementDesign, price: Price) -> Fraction:
 
 
 def _threshold(
-    found: MeasurementDesign, noises: dict[str, AddedNoise], price: Price, contribution: Contribution
+    found: MeasurementDesign, noises: dict[str, AddedNoise], price: Budget, contribution: Contribution
 ) -> int:
     """Return the noisy count, in steps, that a group has to reach."""
     name = "units" if contribution.is_person else "rows"
@@ -188,7 +188,7 @@ def _threshold(
 
 
 def _event(
-    found: MeasurementDesign, price: Price, noises: dict[str, AddedNoise], rankings: tuple[RankSelection, ...]
+    found: MeasurementDesign, price: Budget, noises: dict[str, AddedNoise], rankings: tuple[RankSelection, ...]
 ) -> Event:
     # The threshold is no event of its own to the accountants: the promise as a whole stands for noise and
     # choice together.

@@ -25,7 +25,7 @@ from cloister.queries._query_plan import QueryPlan, plan
 from cloister.queries._question import GroupKey, Question
 from cloister.queries._release import Noisy, estimate
 from cloister.queries.answers import Estimate, plain, show_number
-from cloister.queries.payment import Price
+from cloister.queries.payment import check_price
 
 __all__ = ["Forecast", "Preview", "preview"]
 
@@ -55,7 +55,7 @@ class Preview:
     """What an answer would cost, promise and miss."""
 
     guarantee: DifferentialPrivacy
-    price: Price
+    price: Budget
     cost: Budget
     remaining: Budget
     groups: int | None
@@ -95,7 +95,7 @@ class Preview:
         """Return JSON-ready values."""
         return {
             "schema": "cloister.query_preview/1",
-            "price": self.price.to_dict(),
+            "price": self.price.amounts(),
             "cost": self.cost.to_dict(),
             "remaining": self.remaining.to_dict(),
             "affordable": self.is_affordable,
@@ -128,7 +128,7 @@ def preview(
     slack = 0 if delta is None else delta
     sizes = _SIZES if rows is None else (validation.check_count(rows, name="rows", at_least=1),)
     if error is None:
-        price = Price.of(epsilon=epsilon, rho=rho, delta=slack)
+        price = check_price(epsilon=epsilon, rho=rho, delta=slack)
     else:
         if epsilon is not None or rho is not None:
             raise ParameterError("Give a price or a wanted error, not both.", fix="leave epsilon out.")
@@ -180,11 +180,11 @@ def _price_of(
     inside: float,
     noise: str,
     present: Present | None,
-) -> Price:
+) -> Budget:
     """Return the smallest epsilon, to three digits, at which every number is expected to be close enough."""
 
     def errs(epsilon: Fraction) -> float:
-        made = plan(question, contribution, Price.of(epsilon=epsilon, delta=delta), noise=noise)
+        made = plan(question, contribution, check_price(epsilon=epsilon, delta=delta), noise=noise)
         margins = [item.margin for item in _forecasts(made, (rows,), inside, present)]
         known = [margin for margin in margins if not np.isnan(margin)]
         if not known:
@@ -205,7 +205,7 @@ def _price_of(
         low, high = (low, middle) if errs(middle) <= wanted else (middle, high)
         if high / low < Fraction(1001, 1000):
             break
-    return Price.of(epsilon=_three_digits(high), delta=delta)
+    return check_price(epsilon=_three_digits(high), delta=delta)
 
 
 def _three_digits(value: Fraction) -> Fraction:

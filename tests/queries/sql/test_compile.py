@@ -30,7 +30,7 @@ from cloister.queries._contribution import Contribution
 from cloister.queries._query_plan import plan
 from cloister.queries._question import GroupKey
 from cloister.queries.catalog import Catalog
-from cloister.queries.payment import Price
+from cloister.queries.payment import check_price
 from cloister.queries.sql import compile_sql
 
 
@@ -297,4 +297,4 @@ def test_a_range_of_numbers_is_public_if_an_answer_can_show_it(steps: int, is_pu
         assert (question.keys[0].labels or ())[:3] == (0, 0.5, 1)
         return
     with pytest.raises(ParameterError, match="at most 1,000,000: categories"):
-        plan(question, Contribution(), Price.of(epsilon=1))
+        plan(question, Contribution(), check_price(epsilon=1))

@@ -22,7 +22,7 @@ from cloister.hub.services.protected_tables import csv_file
 from cloister.hub.services.registry import ServiceOutcome, ServiceParameters, ServicePlan, ServiceWork, service_registry
 from cloister.queries import PrivateTable
 from cloister.queries.answers import Frame
-from cloister.queries.payment import Price
+from cloister.queries.payment import check_price
 from cloister.queries.sql.grammar import parse_select
 
 _FUNCTIONS = {
@@ -112,7 +112,7 @@ class PricedQuestion(ServiceParameters):
 
     def price(self) -> dict[str, Any]:
         """Return the price as questions take it."""
-        Price.of(epsilon=self.epsilon, rho=self.rho, delta=self.delta)
+        check_price(epsilon=self.epsilon, rho=self.rho, delta=self.delta)
         return {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta}
 
 
