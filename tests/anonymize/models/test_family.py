@@ -93,6 +93,11 @@ def test_a_release_that_was_asked_for_it_satisfies_it(kind: str) -> None:
     assert check.model.kind == kind
     assert check.holds(release.classes).all()
     assert check.model.explain() in release.guarantee.explain()
+    (before,), (after,) = (cl.assess(found, models=[settings_of(example(kind))]).asked for found in (table, release))
+    assert after.is_satisfied
+    assert before.model == after.model == check.model
+    safer = after.attained >= before.attained if check.more_is_safer else after.attained <= before.attained
+    assert safer or before.is_satisfied
 
 
 def test_two_models_share_no_name() -> None:
