@@ -17,7 +17,7 @@ from cloister.core.guarantees import Adjacency
 from cloister.data.table import Table
 from cloister.errors import InternalError, ParameterError
 from cloister.queries import _measurements as measurements
-from cloister.queries._aggregates import Aggregate, AggregateKind, Mean, Operand, Total, aggregates
+from cloister.queries._aggregates import Aggregate, AggregateKind, AggregateOperand, Mean, Total, aggregates
 from cloister.queries._aggregates.base import register, sql_functions
 from cloister.queries._contribution import Contribution
 from cloister.queries._question import QueryRows, Question
@@ -57,9 +57,9 @@ def table_of(rows: list[dict[str, Any]]) -> pa.Table:
 
 def make(kind: str, table: Table) -> Aggregate:
     found = aggregates.get(kind)
-    if found.operand is Operand.ROWS:
+    if found.operand is AggregateOperand.ROWS:
         return found.make()
-    if found.operand is Operand.VALUE:
+    if found.operand is AggregateOperand.VALUE:
         return found.make(present_value(table, "x"), "x")
     number = column_number(table, "x", bounds=BOUNDS, is_squared=found.is_squared)
     return found.make(number, *found.examples)
@@ -123,7 +123,7 @@ def test_an_answer_is_paid_once_and_told_again(kind: str, by: list[str]) -> None
     table = cl.open_table(table_of(ROWS).drop_columns(["who"]), schema=cl.Schema([g, x]))
     private = cl.PrivateTable(table, budget=cl.Budget(epsilon=1))
     found = aggregates.get(kind)
-    measure = (kind, *(() if found.operand is Operand.ROWS else ("x",)), *found.examples)
+    measure = (kind, *(() if found.operand is AggregateOperand.ROWS else ("x",)), *found.examples)
     first, again = (private.aggregate({"m": measure}, by=by, epsilon="0.5") for _ in range(2))
     assert private.remaining == cl.Budget(epsilon="0.5")
     assert first.guarantee.brief() == again.guarantee.brief() == "epsilon = 0.5 per row"

@@ -16,7 +16,7 @@ from cloister.accounting import show_failures
 from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.table import Table
-from cloister.queries._aggregates import Operand, aggregates
+from cloister.queries._aggregates import AggregateOperand, aggregates
 from cloister.testing.hostile import EXTREME_BOUNDS, HostileColumn, check_alike, hostile_pairs
 from tests.support.thoroughness import examples
 
@@ -71,7 +71,9 @@ KINDS: dict[str, Ask] = {
 def named(kind: str) -> Ask:
     """Return the question for an aggregate by its registered name."""
     found = aggregates.get(kind)
-    column = {Operand.ROWS: (), Operand.VALUE: ("sex",), Operand.NUMBER: ("age",)}[found.operand]
+    column = {AggregateOperand.ROWS: (), AggregateOperand.VALUE: ("sex",), AggregateOperand.NUMBER: ("age",)}[
+        found.operand
+    ]
     return lambda t, price: t.aggregate({"m": (kind, *column, *found.examples)}, by=["seen"], **price)
 
 

@@ -15,7 +15,7 @@ from cloister.core.exact import Interval, Number
 from cloister.core.random import RandomState
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeQueryError
 from cloister.queries import _contribution as contribution
-from cloister.queries._aggregates import Aggregate, CountRows, Operand, Quantile, aggregates, share
+from cloister.queries._aggregates import Aggregate, AggregateOperand, CountRows, Quantile, aggregates, share
 from cloister.queries._budgeted_table import Terms
 from cloister.queries._numbers import NumberAnswers
 from cloister.queries._question import GroupKey
@@ -424,15 +424,15 @@ class PrivateTable(NumberAnswers):
     def _measure(self, name: str, measure: Any, limits: Mapping[str, Any]) -> Aggregate:
         kind, *arguments = (measure,) if isinstance(measure, str) else tuple(measure) or ("",)
         found = next((one for known, one in aggregates.items() if known == kind), None)
-        if found is None or len(arguments) != (found.operand is not Operand.ROWS) + len(found.examples):
+        if found is None or len(arguments) != (found.operand is not AggregateOperand.ROWS) + len(found.examples):
             raise ParameterError(
                 f'The measure "{name}" is not understood.',
                 fix=f'write "count", "units", or (kind, column) with one of the kinds {", ".join(_kinds())}.',
             )
         match found.operand:
-            case Operand.ROWS:
+            case AggregateOperand.ROWS:
                 return found.make()
-            case Operand.VALUE:
+            case AggregateOperand.VALUE:
                 return found.make(present_value(self._table, arguments[0]), arguments[0])
         column, *further = arguments
         return found.make(self._bounded(column, limits.get(column), is_squared=found.is_squared), *further)
@@ -441,7 +441,12 @@ class PrivateTable(NumberAnswers):
 def _kinds() -> list[str]:
     """Return the kinds of measures that have a column, those of numbers first."""
     named = [(kind.operand, name) for name, kind in aggregates.items()]
-    return [name for wanted in (Operand.NUMBER, Operand.VALUE) for operand, name in named if operand is wanted]
+    return [
+        name
+        for wanted in (AggregateOperand.NUMBER, AggregateOperand.VALUE)
+        for operand, name in named
+        if operand is wanted
+    ]
 
 
 def _names(columns: Sequence[str]) -> list[str]:

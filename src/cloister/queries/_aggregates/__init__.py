@@ -1,6 +1,6 @@
 """The aggregates of queries: one module for each kind, entered here. Importing this package fills their registry."""
 
-from cloister.queries._aggregates.base import Aggregate, AggregateKind, Operand, aggregates, sql_functions
+from cloister.queries._aggregates.base import Aggregate, AggregateKind, AggregateOperand, aggregates, sql_functions
 from cloister.queries._aggregates.counts import CountDistinct, CountNotNull, CountRows, CountUnits
 from cloister.queries._aggregates.moments import Mean, StandardDeviation, Total, Variance
 from cloister.queries._aggregates.order_statistics import Extreme, Quantile, share
@@ -8,13 +8,13 @@ from cloister.queries._aggregates.order_statistics import Extreme, Quantile, sha
 __all__ = [
     "Aggregate",
     "AggregateKind",
+    "AggregateOperand",
     "CountDistinct",
     "CountNotNull",
     "CountRows",
     "CountUnits",
     "Extreme",
     "Mean",
-    "Operand",
     "Quantile",
     "StandardDeviation",
     "Total",

@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from cloister.queries._measurements import MeasurementNeeds
     from cloister.queries._release import NoisyMeasurements
 
-__all__ = ["Aggregate", "AggregateKind", "NumberAggregate", "Operand", "ValueAggregate", "aggregates", "register"]
+__all__ = [
+    "Aggregate",
+    "AggregateKind",
+    "AggregateOperand",
+    "NumberAggregate",
+    "ValueAggregate",
+    "aggregates",
+    "register",
+]
 
 Answered: TypeAlias = tuple[NDArray[Any], Uncertainty]
 """The answer in every group, and its error."""
@@ -117,7 +125,7 @@ class ValueAggregate(Aggregate):
         return f"{self.words} {self.label}"
 
 
-class Operand(StrEnum):
+class AggregateOperand(StrEnum):
     """What an aggregate is of."""
 
     ROWS = "rows"
@@ -139,7 +147,7 @@ class AggregateKind:
     """
 
     make: Callable[..., Aggregate]
-    operand: Operand = Operand.NUMBER
+    operand: AggregateOperand = AggregateOperand.NUMBER
     is_squared: bool = False
     sql: Mapping[str, Callable[..., Aggregate]] = field(default_factory=dict)
     examples: tuple[str, ...] = ()

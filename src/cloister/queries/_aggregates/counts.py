@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from cloister.queries._aggregates.base import (
     Aggregate,
     AggregateKind,
+    AggregateOperand,
     Answered,
-    Operand,
     ValueAggregate,
     register,
 )
@@ -84,7 +84,7 @@ class CountDistinct(ValueAggregate):
 
 
 # COUNT has a grammar of its own in SQL; see `cloister.queries.sql.aggregation`.
-register("count", AggregateKind(make=CountRows, operand=Operand.ROWS))
-register("units", AggregateKind(make=CountUnits, operand=Operand.ROWS))
-register("present", AggregateKind(make=CountNotNull, operand=Operand.VALUE))
-register("distinct", AggregateKind(make=CountDistinct, operand=Operand.VALUE))
+register("count", AggregateKind(make=CountRows, operand=AggregateOperand.ROWS))
+register("units", AggregateKind(make=CountUnits, operand=AggregateOperand.ROWS))
+register("present", AggregateKind(make=CountNotNull, operand=AggregateOperand.VALUE))
+register("distinct", AggregateKind(make=CountDistinct, operand=AggregateOperand.VALUE))
