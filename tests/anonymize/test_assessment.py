@@ -199,3 +199,19 @@ def test_a_smaller_original_is_refused() -> None:
 def test_odd_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         assess(_table(), **options)
+
+
+def test_models_are_measured_when_they_are_asked_for() -> None:
+    found = assess(_table(), models=[cl.KAnonymity(k=2), {"attribute": "disease", "alpha": "0.5", "k": 1}])
+    assert [(item.is_satisfied, item.attained) for item in found.asked] == [(False, 1), (False, 1.0)]
+    assert ("k-anonymity, k = 2 per row", "not satisfied; the worst class attains 1") in found.summary()
+    written = json.loads(json.dumps(found.to_dict()))["asked"]
+    assert [item["satisfied"] for item in written] == [False, False]
+    assert "asked" not in assess(_table()).to_dict()
+
+
+def test_models_about_what_is_not_there_are_refused() -> None:
+    with pytest.raises(UnknownColumnError, match="age"):
+        assess(_table(), models=[cl.LDiversity("age", l=2)])
+    with pytest.raises(ParameterError, match="population"):
+        assess(_table(), models=[cl.KMap(k=2)])

@@ -85,6 +85,16 @@ def test_recursive_diversity_takes_its_factor(capsys: pytest.CaptureFixture[str]
     assert document(capsys)["guarantee"]["c"] == "2"
 
 
+def test_any_model_is_asked_for_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    model = "p-sensitivity(attribute=diagnosis, p=2, k=4)"
+    assert run("--model", model, "--model", "t_closeness(attribute=diagnosis, t=0.9)", "-o", "out.csv", "--json") == 0
+    parts = document(capsys)["guarantee"]["parts"]
+    assert [(part["schema"], part.get("p"), part.get("t")) for part in parts] == [
+        ("cloister.guarantee.p_sensitivity/1", 2, None),
+        ("cloister.guarantee.t_closeness/1", None, "9/10"),
+    ]
+
+
 def test_json_says_what_was_done(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--k", "5", "-o", "out.parquet", "--json") == 0
     told = document(capsys)
@@ -122,6 +132,9 @@ def test_anatomy_writes_two_tables(capsys: pytest.CaptureFixture[str]) -> None:
         (["--from-recipe", "r.yaml", "-o", "out.csv"], "add anonymize:"),
         (["--frontier", "f.svg", "--k", "5"], "drop --k and --algorithm"),
         (["--frontier", "f.svg", "-o", "out.csv"], "drop -o, --report"),
+        (["--frontier", "f.svg", "--model", "k_map(k=2)"], "and --model, or --frontier"),
+        (["--model", "k_map(k=2)", "-o", "out.csv", "--from-recipe", "r.yaml"], "--t, --model"),
+        (["--model", "k_anonymty(k=2)", "-o", "out.csv"], 'Did you mean "k_anonymity"'),
         (["--from-recipe", "r.yaml", "-o", "out.csv", "--algorithm", "optimal"], "--from-recipe"),
         (["--from-recipe", "r.yaml", "-o", "out.csv", "--suppression-limit", "0.1"], "--from-recipe"),
         (["--l", "3", "--algorithm", "anatomy", "-o", "out.csv", "--recipe", "a.yaml"], "drop --recipe"),

@@ -14,11 +14,12 @@ from cloister.core.guarantees import Adjacency
 from cloister.data.engines.predicates import resolve_condition
 from cloister.data.table import Table
 from cloister.data.values import StorageType
+from cloister.queries._aggregates import CountRows
 from cloister.queries._cells import Component, ExactCells
 from cloister.queries._contribution import Contribution, Reach
 from cloister.queries._exact_core import ExactCore
-from cloister.queries._measurements import ROWS, UNITS, center_of
-from cloister.queries._question import CountRows, FixedPointNumber, QueryRows, Question
+from cloister.queries._measurements import ROWS, UNITS
+from cloister.queries._question import FixedPointNumber, QueryRows, Question
 from cloister.queries.catalog import column_key, column_number, present_value
 from tests.queries.reference import Group, Reference, Row, steps_of
 from tests.support.conditions import Condition
@@ -110,7 +111,7 @@ def check(case: Case, open_rows: Opener) -> None:
     question, contribution, number = case.question(table), case.contribution(table), case.of(table)
     reach = contribution.reach(question, largest=max(number.high - number.low, 1) ** 2)
     core, expected = ExactCore(question, contribution, reach), case.reference(table, reach)
-    center = center_of(number)
+    center = number.center
     parts = {
         "rows": ROWS,
         "present": Component.of_number("present", number),

@@ -24,7 +24,7 @@ from cloister.queries._cells import Ranked
 from cloister.queries._contribution import Contribution
 from cloister.queries._exact_core import ExactCore
 from cloister.queries._measurements import MeasurementDesign
-from cloister.queries._question import Quantile, Question
+from cloister.queries._question import Question
 
 _NATIVE = {
     pa.int64(): "bigint",
@@ -185,15 +185,15 @@ def compare(first: Observed, second: Observed) -> None:
 
 def score_moves(first: Observed, second: Observed, place: int) -> Fraction:
     """Return the largest move of any score in each group, summed over the groups, for the worst of several offsets."""
-    aggregate = first.design.rankings[place].aggregate
+    ranked = first.design.rankings[place].target
     scale = first.design.reach.scale
-    if isinstance(aggregate, Quantile):
-        targets = [(aggregate.q, Fraction(0))]
-    elif aggregate.largest:
+    if not ranked.is_extreme:
+        targets = [(ranked.fraction, Fraction(0))]
+    elif ranked.fraction == 1:
         targets = [(Fraction(1), Fraction(-offset * scale)) for offset in (0, 1, 3)]
     else:
         targets = [(Fraction(0), Fraction(offset * scale)) for offset in (0, 1, 3)]
-    low, high = aggregate.of.low, aggregate.of.high
+    low, high = ranked.number.low, ranked.number.high
     return max(
         sum(
             (_largest_move(one, two, low, high, target) for one, two in zip(*_pair(first, second, place), strict=True)),

@@ -12,7 +12,7 @@ from cloister.queries._contribution import Contribution
 from cloister.queries._exact_core import ExactCore
 from cloister.queries._query_plan import plan
 from cloister.queries.catalog import Catalog
-from cloister.queries.payment import Price
+from cloister.queries.payment import check_price
 from cloister.queries.sql import compile_sql
 from tests.support import engine_tables
 
@@ -58,7 +58,7 @@ def core(table: cl.Table, sql: str, contribution: Contribution) -> Any:
     """Return every exact number, the guarantee and the event of a query."""
     catalog = Catalog(private={"data": table}, person="who" if contribution.is_person else None)
     question = compile_sql(sql, catalog).question
-    planned = plan(question, contribution, Price.of(epsilon=1, delta=1e-6))
+    planned = plan(question, contribution, check_price(epsilon=1, delta=1e-6))
     exact = ExactCore(question, contribution, planned.design.reach)
     cells = exact.cells(planned.design.components)
     vectors = {name: item.vector(cells).tolist() for name, item in planned.design.measurements.items()}

@@ -15,10 +15,11 @@ import pytest
 import cloister as cl
 from cloister.core.random import SystemRandomSource
 from cloister.errors import DataError, UnsafeQueryError
+from cloister.queries._aggregates import Variance
 from cloister.queries._contribution import Contribution
 from cloister.queries._exact_core import ExactCore
 from cloister.queries._measurements import design
-from cloister.queries._question import Question, Variance
+from cloister.queries._question import Question
 from cloister.queries._uncertainty import MomentsUncertainty, Noise
 from cloister.queries.catalog import Catalog
 from cloister.queries.sql import compile_sql

@@ -12,7 +12,7 @@ import pytest
 
 from cloister import Budget
 from cloister.errors import ParameterError
-from cloister.queries._question import CountRows
+from cloister.queries._aggregates import CountRows
 from cloister.queries.preview import Preview, preview
 from tests.queries.tables import executed, visits
 

@@ -18,7 +18,7 @@ from cloister.errors import ParameterError, UnsafeQueryError
 from cloister.queries._contribution import Contribution
 from cloister.queries._query_plan import QueryPlan, plan
 from cloister.queries._uncertainty import GaussianNoise, LaplaceNoise
-from cloister.queries.payment import Price
+from cloister.queries.payment import check_price
 from tests.queries.neighbors import fast_table
 from tests.queries.test_sensitivity import PERSON, asking, row, table_of
 
@@ -35,7 +35,7 @@ CONTRIBUTIONS = {
 def planned(kinds: tuple[str, ...], contribution: Contribution, noise: str = "auto", **price: Any) -> QueryPlan:
     options: dict[str, Any] = {"by": price.pop("by", ()), "values": price.pop("values", ["a", "b"])}
     build = asking(*kinds, person=contribution.is_person, **options)
-    return plan(build(TABLE), contribution, Price.of(**price), noise=noise)
+    return plan(build(TABLE), contribution, check_price(**price), noise=noise)
 
 
 kinds_strategy = st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True).map(tuple)
@@ -124,9 +124,9 @@ def test_noise_that_cannot_be_is_refused_before_anything_is_paid() -> None:
     with pytest.raises(ParameterError, match="laplace"):
         planned(("rows",), Contribution(), "uniform", epsilon=1)
     with pytest.raises(ParameterError, match="epsilon=0.1, or epsilon=0.1 with delta"):
-        Price.of()
+        check_price()
     with pytest.raises(ParameterError, match="one of them"):
-        Price.of(epsilon=1, rho=1)
+        check_price(epsilon=1, rho=1)
 
 
 # Groups that are chosen privately ------------------------------------------------------------------------------------
@@ -194,11 +194,11 @@ def test_a_plan_says_what_it_assumes() -> None:
 
 
 def test_prices_are_written_and_read() -> None:
-    for price in (Price.of(epsilon="1/3", delta=1e-6), Price.of(rho=2)):
-        assert Price.from_dict(price.to_dict()) == price
-        assert (
-            Price.of_budget(Budget(**{"rho" if price.rho else "epsilon": price.amount, "delta": price.delta})) == price
-        )
+    for price in (check_price(epsilon="1/3", delta=1e-6), check_price(rho=2)):
+        assert Budget(**price.amounts()) == price
+        assert check_price(epsilon=price.epsilon, rho=price.rho, delta=price.delta) == price
+    assert check_price(epsilon="1/3", delta="0.5").amounts() == {"epsilon": "1/3", "delta": "1/2"}
+    assert check_price(rho=2).amounts() == {"rho": "2", "delta": "0"}
 
 
 def test_limits_that_make_no_sense_are_refused() -> None:

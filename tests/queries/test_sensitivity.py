@@ -15,25 +15,23 @@ from cloister.core.guarantees import Adjacency
 from cloister.data.engines.predicates import resolve_condition
 from cloister.data.table import Table
 from cloister.queries import _measurements as measurements
-from cloister.queries._contribution import Contribution
-from cloister.queries._exact_core import ExactCore
-from cloister.queries._measurements import MeasurementDesign
-from cloister.queries._question import (
+from cloister.queries._aggregates import (
     Aggregate,
     CountDistinct,
-    CountPresent,
+    CountNotNull,
     CountRows,
     CountUnits,
     Extreme,
-    FixedPointNumber,
     Mean,
     Quantile,
-    QueryRows,
-    Question,
     StandardDeviation,
     Total,
     Variance,
 )
+from cloister.queries._contribution import Contribution
+from cloister.queries._exact_core import ExactCore
+from cloister.queries._measurements import MeasurementDesign
+from cloister.queries._question import FixedPointNumber, QueryRows, Question
 from cloister.queries.catalog import column_key, column_number, present_value
 from tests.queries.cases import INTEGER, REAL, TEXT
 from tests.queries.neighbors import (
@@ -81,7 +79,7 @@ def aggregate(kind: str, table: Table, bounds: tuple[int, int]) -> Aggregate:
     made: dict[str, Callable[[], Aggregate]] = {
         "rows": CountRows,
         "units": CountUnits,
-        "present": lambda: CountPresent(present_value(table, "y"), "y"),
+        "present": lambda: CountNotNull(present_value(table, "y"), "y"),
         "different texts": lambda: CountDistinct(present_value(table, "g"), "g"),
         "different numbers": lambda: CountDistinct(present_value(table, "x"), "x"),
         "total": lambda: Total(number("x")),

@@ -25,7 +25,6 @@ from cloister.queries._uncertainty import (
     RatioUncertainty,
     Unknown,
     half_width,
-    join_noises,
     ratio,
 )
 from cloister.testing import FALSE_ALARM
@@ -130,7 +129,7 @@ def test_margins_of_variances_cover(rows: int, mean: int, variance: int, root: b
     noises = (
         (Noise("laplace", 3.0, 1.0),),
         (Noise("laplace", 150.0, 1.0),),
-        join_noises([(Noise("laplace", 3750.0, 1.0),), (Noise("laplace", 3750.0, 1250.0),)]),
+        (Noise("laplace", 3750.0, 1.0), Noise("laplace", 3750.0, 1250.0)),
     )
     error = MomentsUncertainty(noises, counts, totals, squares, 2500.0, False, root)
     truth = math.sqrt(variance) if root else variance

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from cloister import Budget
 from cloister.core.random import random_source
 from cloister.errors import SeededRandomnessWarning
+from cloister.queries._aggregates import CountRows, CountUnits, Mean, Variance
 from cloister.queries._contribution import Contribution
 from cloister.queries._query_plan import QueryPlan, plan
-from cloister.queries._question import CountRows, CountUnits, Mean, QueryRows, Question, Variance
+from cloister.queries._question import QueryRows, Question
 from cloister.queries._release import measure
 from cloister.queries._uncertainty import GaussianNoise, LaplaceNoise
 from cloister.queries.catalog import column_key, column_number
-from cloister.queries.payment import Price
+from cloister.queries.payment import check_price
 from cloister.testing import SAMPLES, check_independent, check_scale
 from cloister.testing.distributions import Distribution, discrete_gaussian, discrete_laplace
 from tests.queries.neighbors import fast_table
@@ -41,7 +42,7 @@ def noise_of(
         aggregates=(CountRows(), CountUnits(), Mean(number), Variance(number)),
         keys=(column_key(table, "k", values=range(SAMPLES)),),
     )
-    planned = plan(question, contribution, Price.of(**price), noise=noise)
+    planned = plan(question, contribution, check_price(**price), noise=noise)
     return planned, measure(planned, contribution, random_source(None)).vectors
 
 

@@ -12,20 +12,19 @@ import pyarrow as pa
 from sqlglot import exp
 
 from cloister.data.engines.base import ARROW_TYPES
-from cloister.queries._question import (
+from cloister.queries._aggregates import (
     Aggregate,
     CountDistinct,
-    CountPresent,
+    CountNotNull,
     CountRows,
     CountUnits,
     Extreme,
-    FixedPointNumber,
     Mean,
-    Question,
     StandardDeviation,
     Total,
     Variance,
 )
+from cloister.queries._question import FixedPointNumber, Question
 from cloister.queries._uncertainty import Exactly
 from cloister.queries.answers import Estimate
 from cloister.queries.sql import Compiled
@@ -101,7 +100,7 @@ def _parts(aggregate: Aggregate, person: exp.Expression | None) -> list[exp.Expr
             return [exp.Count(this=exp.Star())]
         case CountUnits():
             return [exp.Count(this=exp.Distinct(expressions=[person]))]
-        case CountPresent(of=of):
+        case CountNotNull(of=of):
             return [exp.Count(this=of)]
         case CountDistinct(of=of):
             return [exp.Count(this=exp.Distinct(expressions=[of]))]
@@ -121,7 +120,7 @@ def _steps(number: FixedPointNumber) -> exp.Expression:
 
 def _finished(aggregate: Aggregate, cells: tuple[Any, ...] | None) -> float:
     if cells is None:
-        return 0.0 if isinstance(aggregate, CountRows | CountUnits | CountPresent | CountDistinct | Total) else math.nan
+        return 0.0 if isinstance(aggregate, CountRows | CountUnits | CountNotNull | CountDistinct | Total) else math.nan
     exactly = [Fraction(0 if cell is None else int(cell)) for cell in cells]
     match aggregate:
         case Total(of=number):

@@ -1,4 +1,4 @@
-"""A budget, and what a release takes from it, in exact arithmetic.
+"""A budget, and what a release takes from it (its price), in exact arithmetic.
 
 A budget is counted either in (epsilon, delta), where losses add up by basic composition, or in (rho, delta), where they
 add up as zero-concentrated differential privacy (Bun and Steinke 2016), tighter for many small releases. Both sums
@@ -14,7 +14,14 @@ from typing import Any
 from cloister.core import exact, validation
 from cloister.core.construction import construct
 from cloister.core.exact import Number
-from cloister.core.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
+from cloister.core.guarantees import (
+    Adjacency,
+    ApproxDP,
+    DifferentialPrivacy,
+    Guarantee,
+    PureDP,
+    ZeroConcentratedDP,
+)
 from cloister.core.wordings import format_parameter, format_price
 from cloister.errors import AccountingError, BudgetExceededError, ParameterError
 
@@ -22,6 +29,8 @@ from cloister.errors import AccountingError, BudgetExceededError, ParameterError
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """An amount of privacy loss: ``Budget(epsilon=3, delta=1e-6)`` or ``Budget(rho=0.5, delta=1e-6)``.
+
+    What is left of a budget and the price of a release are such amounts too.
 
     >>> Budget(epsilon=1) - Budget(epsilon=0.1)
     Budget(epsilon=0.9)
@@ -123,10 +132,26 @@ class Budget:
             fix="open the account with Budget(rho=..., delta=...), or release under epsilon (and delta).",
         )
 
+    def guarantee(self, *, adjacency: Adjacency, unit: str, assumptions: tuple[str, ...]) -> DifferentialPrivacy:
+        """Return what a release at this price promises."""
+        common: dict[str, Any] = {"adjacency": adjacency, "unit": unit, "assumptions": assumptions}
+        if self.measure == "rho":
+            return ZeroConcentratedDP(rho=self.amount, delta=self.delta, **common)
+        if self.delta:
+            return ApproxDP(epsilon=self.amount, delta=self.delta, **common)
+        return PureDP(epsilon=self.amount, **common)
+
+    def without_delta(self) -> Budget:
+        """Return the same amount without slack, for a release that needs none."""
+        return self._of(self.amount, Fraction(0)) if self.delta else self
+
+    def amounts(self) -> dict[str, str]:
+        """Return the numbers alone, rationals as text such as ``"1/10"``; ``Budget(**amounts)`` is the same again."""
+        return {self.measure: exact.text(self.amount), "delta": exact.text(self.delta)}
+
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values; rationals are text such as ``"1/10"``."""
-        amounts = {self.measure: exact.text(self.amount), "delta": exact.text(self.delta)}
-        return {"schema": "cloister.budget/1", **amounts}
+        return {"schema": "cloister.budget/1", **self.amounts()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Budget:

@@ -5,54 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cloister.anonymize.models import privacy_models
 from cloister.core.guarantees import Guarantee
 
 __all__ = ["facts_in_words", "glossary", "model_name"]
 
-_MODELS = {
-    "k_anonymity": ("k-anonymity", "Every class has at least k rows, or persons where persons are told apart."),
-    "k_map": (
-        "k-map",
-        (
-            "Every class fits at least k members of a known population. It protects against an attacker who does "
-            "not know whether the person is in the table."
-        ),
-    ),
-    "delta_presence": (
-        "delta-presence",
-        "Bounds how sure somebody who knows a population can be that one of its members is in the table.",
-    ),
-    "l_diversity": (
-        "l-diversity",
-        (
-            "Every class has at least l values of a sensitive column. Distinct counts different values; "
-            "frequency: no value has a larger share than 1/l; entropy: values are as varied as l equally frequent "
-            "ones; recursive: the most frequent value is less than c times as frequent as the values from the "
-            "l-th on together."
-        ),
-    ),
-    "t_closeness": (
-        "t-closeness",
-        (
-            "In every class a sensitive column is distributed as in the whole table, up to a distance t: 0 is the "
-            "same, 1 as different as can be. Ordered: values lie on a scale, and near ones are near; hierarchical: "
-            "values are near that meet early in their hierarchy; equal, variational: all values are equally far "
-            "apart; kl: Kullback-Leibler divergence, which may exceed 1."
-        ),
-    ),
-    "alpha_k_anonymity": (
-        "(alpha, k)-anonymity",
-        "Every class has at least k rows, and no sensitive value has a larger share of it than alpha.",
-    ),
-    "p_sensitivity": (
-        "p-sensitive k-anonymity",
-        "Every class has at least k rows and at least p different sensitive values.",
-    ),
-    "beta_likeness": (
-        "beta-likeness",
-        "No sensitive value is more frequent in a class than in the whole table by more than beta times.",
-    ),
-}
 _COLUMNS = (
     ("Identifier", "A column that names a person by itself, such as a name. It is not released."),
     (
@@ -100,15 +57,16 @@ _FACTS = {
 
 def model_name(model: Guarantee) -> str:
     """Return the usual name of a model, with its kind."""
-    name, _ = _MODELS.get(model.kind, (model.kind.replace("_", " "), ""))
+    name = privacy_models.get(model.kind).title if model.kind in privacy_models else model.kind.replace("_", " ")
     variant = getattr(model, "variant", None)
     return name if variant is None else f"{name} ({variant})"
 
 
 def glossary(models: Iterable[Guarantee]) -> list[tuple[str, str]]:
     """Return the words that a report uses and what they mean; of the models, those it is about."""
-    kinds = dict.fromkeys(model.kind for model in models)
-    return [*_COLUMNS, *(_MODELS[kind] for kind in kinds if kind in _MODELS), *_ATTACKERS, *_LOSSES]
+    kinds = dict.fromkeys(model.kind for model in models if model.kind in privacy_models)
+    named = [(known.title, known.meaning) for known in map(privacy_models.get, kinds)]
+    return [*_COLUMNS, *named, *_ATTACKERS, *_LOSSES]
 
 
 def facts_in_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

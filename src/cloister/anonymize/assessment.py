@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cloister.anonymize._report_words import model_name
 from cloister.anonymize.cells import CodedCells, read_cells
 from cloister.anonymize.comparison import compare_release, compare_tables
 from cloister.anonymize.regions import Regions
 from cloister.anonymize.release import Release
 from cloister.anonymize.risk import table_classes
-from cloister.anonymize.risk.attained_models import AttainedValues
+from cloister.anonymize.risk.attained_models import AskedModel, AttainedValues, measure_models
 from cloister.anonymize.risk.disclosure_risk import Disclosure, Risk, measure_risk
 from cloister.anonymize.risk.population import PopulationRisk
 from cloister.anonymize.utility.measures import ReleaseUtility, measure_utility
@@ -47,6 +48,7 @@ class Assessment(Result):
         risk: what it gives away.
         utility: what it is still good for, if it was compared with its original.
         guarantee: the promise of the release that was measured, or that there is none.
+        asked: the models that were asked about, and how well all classes satisfy them.
     """
 
     schema: ClassVar[str] = "cloister.assessment/1"
@@ -54,6 +56,7 @@ class Assessment(Result):
     risk: Risk
     utility: ReleaseUtility | None = None
     guarantee: Guarantee = NOT_PROTECTED
+    asked: tuple[AskedModel, ...] = ()
 
     def __repr__(self) -> str:
         return f"Assessment({self})"
@@ -86,6 +89,7 @@ class Assessment(Result):
             rows.append(("population", _population_text(self.risk.population)))
         for told, attained in zip(self.risk.disclosure, models.sensitive, strict=True):
             rows += _sensitive_rows(told, attained)
+        rows += [(f"{model_name(item.model)}, {item.model.brief()}", str(item)) for item in self.asked]
         rows += [] if self.utility is None else list(self.utility.summary())
         return (*rows, ("promise", self.guarantee.explain()))
 
@@ -115,6 +119,7 @@ class Assessment(Result):
         return {
             "risk": self.risk.to_dict(),
             "utility": None if self.utility is None else self.utility.to_dict(),
+            **({"asked": [item.to_dict() for item in self.asked]} if self.asked else {}),
         }
 
 
@@ -177,6 +182,7 @@ def assess(
     threshold: float = 0.2,
     k: int | None = None,
     confidence: float = 0.95,
+    models: Sequence[Any] = (),  # models, or their settings
 ) -> Assessment:
     """Measure what a table, or a release, gives away and what it is still good for.
 
@@ -191,6 +197,7 @@ def assess(
         threshold: the risk above which a row counts as at risk.
         k: the class size to ask about; by default that which a release was asked for, else 5.
         confidence: the confidence of the interval of the estimate for the population.
+        models: models, as `cloister.anonymize` takes them, of which to say whether every class satisfies them.
 
     Raises:
         SchemaError: if nothing says which columns are quasi-identifiers.
@@ -208,6 +215,7 @@ def assess(
     cells = table_classes.read_released(opened, schema)
     kept = table_classes.find_kept_cells(cells) if release is None else np.ones(len(cells), dtype=bool)
     classes = table_classes.classes_per_cell(cells, kept)
+    asked = measure_models(classes, models, subject=None if cells.record_subjects is None else schema.subject)
     fitting = None
     if isinstance(population, Table):
         fitting = table_classes.fitting_people(population, schema, cells, kept)
@@ -239,7 +247,12 @@ def assess(
         utility = measure_utility(comparison, k=risk.models.k, targets=targets)
     elif target is not None:
         raise ParameterError("A target is learned from the original too.", fix="give original=..., or drop the target.")
-    return Assessment(risk=risk, utility=utility, guarantee=NOT_PROTECTED if release is None else release.guarantee)
+    return Assessment(
+        risk=risk,
+        utility=utility,
+        guarantee=NOT_PROTECTED if release is None else release.guarantee,
+        asked=asked,
+    )
 
 
 def _is_comparable(regions: Regions) -> bool:

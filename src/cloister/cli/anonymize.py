@@ -47,6 +47,13 @@ _RECIPES = (".yaml", ".yml")
 @option("--c", metavar="NUMBER", text="With --l-kind recursive: the factor c.")
 @option("--t", "t", metavar="NUMBER", text="How close to the whole table each sensitive column is in every class.")
 @option("--t-kind", metavar="KIND", text="equal, ordered, hierarchical or kl.", default="equal", show_default=True)
+@option(
+    "--model",
+    "models",
+    metavar="MODEL",
+    text="Any model by its name, such as 'p_sensitivity(attribute=diagnosis, p=2, k=5)'; repeat for more.",
+    multiple=True,
+)
 @option("--sensitive", metavar="COLUMN", text="The column that --l and --t are about; all by default.", multiple=True)
 @option(
     "--algorithm",
@@ -117,17 +124,19 @@ def _check(options: dict[str, Any]) -> None:
     check_target(options["report"], inputs=inputs, force=options["force"])
     if options["output_file"] is None and options["frontier"] is None:
         raise ParameterError("Nothing says where to write the table.", fix="add -o protected.csv.")
-    asked = [options[name] for name in ("k", "l", "t")]
-    if options["from_recipe"] is None and options["frontier"] is None and asked == [None, None, None]:
+    asked = any(options[name] is not None for name in ("k", "l", "t")) or options["models"]
+    if options["from_recipe"] is None and options["frontier"] is None and not asked:
         raise ParameterError("Nothing says how well to protect the table.", fix="add --k 5.")
-    if options["frontier"] is not None and (options["k"], options["algorithm"]) != (None, None):
+    if options["frontier"] is not None and (options["k"], options["algorithm"], options["models"]) != (None, None, ()):
         raise ParameterError(
-            "--frontier tries several k and algorithms of its own.", fix="drop --k and --algorithm, or --frontier."
+            "--frontier tries several k and algorithms of its own.",
+            fix="drop --k and --algorithm, and --model, or --frontier.",
         )
-    if options["from_recipe"] is not None and (asked != [None, None, None] or _is_tuned(options)):
+    if options["from_recipe"] is not None and (asked or _is_tuned(options)):
         raise ParameterError(
             "Both a recipe and options say how to protect the table.",
-            fix="drop --k, --l and --t, --sensitive, --algorithm, --values and --suppression-limit, or --from-recipe.",
+            fix="drop --k, --l and --t, --model, --sensitive, --algorithm, --values and --suppression-limit, or "
+            "--from-recipe.",
         )
     _check_what_is_written(options)
 
@@ -177,6 +186,7 @@ def _release(options: dict[str, Any], tell: Callable[[float, str], None]) -> Rel
 
 
 def _models(options: dict[str, Any], table: Table) -> list[Guarantee]:
+    from cloister.anonymize.models import parse_model
     from cloister.core.guarantees import KAnonymity, LDiversity, TCloseness
 
     models: list[Guarantee] = [] if options["k"] is None else [KAnonymity(k=options["k"])]
@@ -185,7 +195,7 @@ def _models(options: dict[str, Any], table: Table) -> list[Guarantee]:
             models.append(LDiversity(name, l=options["l"], kind=options["l_kind"], c=options["c"]))
         if options["t"] is not None:
             models.append(TCloseness(name, t=options["t"], kind=options["t_kind"]))
-    return models
+    return [*models, *map(parse_model, options["models"])]
 
 
 def _sensitive(options: dict[str, Any], table: Table) -> tuple[str, ...]:

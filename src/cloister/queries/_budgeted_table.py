@@ -24,14 +24,14 @@ from cloister.errors import DataError, ParameterError, ParameterTypeError
 from cloister.queries import _query_plan as query_plan
 from cloister.queries._contribution import Contribution
 from cloister.queries._query_plan import QueryPlan, plan
-from cloister.queries._question import CountUnits, QueryRows, Question
+from cloister.queries._question import QueryRows, Question
 from cloister.queries._release import Noisy, estimate, measure
 from cloister.queries._sized_mean import SizedMean
 from cloister.queries._uncertainty import Linear
 from cloister.queries.answers import Answer, Estimate, Frame
 from cloister.queries.catalog import Catalog, column_key, person_value, present_value
 from cloister.queries.choices import Choice, Chooser
-from cloister.queries.payment import AnalystSession, Price
+from cloister.queries.payment import AnalystSession
 from cloister.queries.sql import Compiled, compile_condition, compile_sql
 
 __all__ = ["BudgetedTable", "Terms"]
@@ -320,7 +320,7 @@ class BudgetedTable:
     def _limited(self, question: Question) -> Contribution:
         """Return the limits, which a person unit must have unless persons have one row each."""
         # Without groups a person counts once, whatever the number of rows, so that no limit is needed.
-        counts_persons = not question.keys and all(isinstance(item, CountUnits) for item in question.aggregates)
+        counts_persons = not question.keys and not any(item.needs_limit for item in question.aggregates)
         known = counts_persons or question.rows.rows_per_person is not None
         if self._person is not None and self._limit is None and not known:
             raise ParameterError(
@@ -382,7 +382,7 @@ class BudgetedTable:
             )
         return stated, public_size is not None
 
-    def _offer(self, terms: Terms) -> tuple[Price, RandomSource]:
+    def _offer(self, terms: Terms) -> tuple[Budget, RandomSource]:
         offer = self._session.price(epsilon=terms.epsilon, rho=terms.rho, delta=terms.delta)
         if offer.epsilon is None or offer.delta:
             raise ParameterError(
@@ -390,7 +390,7 @@ class BudgetedTable:
             )
         return offer, random_source(terms.random_state)
 
-    def _pure(self, price: Price, *assumptions: str) -> DifferentialPrivacy:
+    def _pure(self, price: Budget, *assumptions: str) -> DifferentialPrivacy:
         adjacency, unit = self._contribution.adjacency, self._contribution.unit
         return price.guarantee(
             adjacency=adjacency, unit=unit, assumptions=(*assumptions, *self._contribution.assumptions)

@@ -47,6 +47,11 @@ class Component:
         largest = {"present": 1, "total": away, "square": away**2}[kind]
         return cls(kind, number.steps, center if kind != "present" else 0, largest, number.text)
 
+    @property
+    def name(self) -> str:
+        """Return what its measurement is called, also in stored answers."""
+        return f"{self.kind} {self.text}" if self.text else self.kind
+
     def as_summed(self) -> tuple[Component, ...]:
         """Return what the engine sums for it: a centered total is a plain one, less the center of each value."""
         if self.kind != "total" or not self.center:

@@ -39,7 +39,8 @@ from cloister.data.engines.base import ROWS, literal
 from cloister.data.persons import digest, first_rows
 from cloister.data.values import StorageType
 from cloister.errors import ParameterError
-from cloister.queries._question import Extreme, FixedPointNumber, QueryRows, Question
+from cloister.queries._aggregates import Extreme
+from cloister.queries._question import FixedPointNumber, QueryRows, Question
 from cloister.queries.answers import Answer
 
 if TYPE_CHECKING:
@@ -96,6 +97,17 @@ class Reach:
         # `apart`; in L1, twice `largest` covers this already.
         stays = apart**2 if self.moves else 0
         return l1 * largest, max(squared * largest**2, stays)
+
+    def ranks(self, fraction: Fraction, *, cells: bool) -> Fraction:
+        """Return by how much the scores of numbers move that are ranked around a fraction of the rows."""
+        total = self.rows * self.scale
+        # A person's rows may be spread over groups; the moves in all of them together are those of the whole
+        # weight.
+        moved = max(fraction, 1 - fraction) * total
+        if not self.moves:
+            return moved
+        # In groups a replaced row leaves one ranking and enters another, and both losses add up.
+        return 2 * moved if cells else Fraction(total)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,34 +7,20 @@ all rows beside present values takes one measurement of (present, missing), sinc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from cloister.errors import UnsafeQueryError
 from cloister.mechanisms.base import with_room
 from cloister.queries._cells import Component, ExactCells, check_size
 from cloister.queries._contribution import Contribution, Reach
-from cloister.queries._question import (
-    Aggregate,
-    CountDistinct,
-    CountPresent,
-    CountRows,
-    CountUnits,
-    Extreme,
-    FixedPointNumber,
-    Mean,
-    Quantile,
-    Question,
-    StandardDeviation,
-    Total,
-    Variance,
-)
+from cloister.queries._question import FixedPointNumber, Question, RankTarget
 
-__all__ = ["Measurement", "MeasurementDesign", "Ranking", "design"]
+__all__ = ["Measurement", "MeasurementDesign", "MeasurementNeeds", "Ranking", "design"]
 
 ROWS = Component("rows")
 UNITS = Component("units")
@@ -76,15 +62,15 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A quantile or an extreme, chosen by rank in every group."""
+    """A number that is chosen by its rank in every group."""
 
-    aggregate: Quantile | Extreme
+    target: RankTarget
     sensitivity: Fraction
 
     @property
     def number(self) -> FixedPointNumber:
         """Return the number that is ranked."""
-        return self.aggregate.of
+        return self.target.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +89,14 @@ class MeasurementDesign:
         return len(self.measurements) + len(self.rankings)
 
     @property
+    def depends_on_size(self) -> bool:
+        """Return whether the error of an answer depends on how many rows are counted: sums are divided by counts."""
+        return any(
+            item.component.kind == "total" and f"present {item.component.text}" in self.measurements
+            for item in self.measurements.values()
+        )
+
+    @property
     def components(self) -> list[Component]:
         """Return what the engine has to compute."""
         needed: list[Component] = []
@@ -113,26 +107,86 @@ class MeasurementDesign:
         return list(dict.fromkeys(needed))
 
 
+class MeasurementNeeds:
+    """Collects what the aggregates of a question need measured, whatever it takes to measure it; see `design`."""
+
+    def __init__(self, *, is_person: bool) -> None:
+        self._is_person = is_person
+        self.counts_rows, self.counts_units = False, False
+        self.largest = 1
+        self.centered: dict[str, tuple[FixedPointNumber, bool]] = {}
+        self.others: list[tuple[Component, FixedPointNumber | None]] = []
+        self.targets: dict[RankTarget, None] = {}
+
+    def rows(self) -> None:
+        """Count rows."""
+        self.counts_rows = True
+
+    def units(self) -> None:
+        """Count units of privacy, which are rows where no persons are told apart."""
+        if self._is_person:
+            self.counts_units = True
+        else:
+            self.counts_rows = True
+
+    def present(self, of: exp.Expression) -> None:
+        """Count the rows in which something is not NULL."""
+        self.others.append((Component.of_value("present", of), None))
+
+    def distinct(self, of: exp.Expression) -> None:
+        """Count the different values of something."""
+        self.others.append((Component.of_value("distinct", of), None))
+
+    def total(self, number: FixedPointNumber) -> None:
+        """Sum a number."""
+        self.others.append((Component.of_number("total", number), number))
+        self._reach_to(abs(number.low), abs(number.high), number.high - number.low)
+
+    def moments(self, number: FixedPointNumber, *, squares: bool = False) -> None:
+        """Count the values of a number, sum them around the middle of the bounds, and sum the squares of that."""
+        known = self.centered.get(number.text)
+        self.centered[number.text] = (number, squares) if known is None else (known[0], known[1] or squares)
+        if squares:
+            self._reach_to(max(number.high - number.low, 1) ** 2)
+        else:
+            self._reach_to(abs(number.low), abs(number.high), number.high - number.low)
+
+    def rank(self, target: RankTarget) -> None:
+        """Choose a number by its rank."""
+        self.targets[target] = None
+
+    @property
+    def answers_public_groups_only(self) -> bool:
+        """Return whether something cannot be had in groups that are chosen privately."""
+        return bool(self.targets) or any(part.kind == "distinct" for part, _ in self.others)
+
+    def _reach_to(self, *steps: int) -> None:
+        """Note how large the numbers are that one row adds."""
+        self.largest = max(self.largest, *steps)
+
+
 def design(question: Question, contribution: Contribution) -> MeasurementDesign:
     """Return the measurements that a question needs."""
     selects = any(key.values is None for key in question.keys)
     check_size(question.keys)
-    aggregates = [_by_unit(aggregate, contribution) for aggregate in question.aggregates]
-    reach = contribution.reach(question, largest=max([1, *(_largest(item) for item in aggregates)]))
-    _check(aggregates, contribution, selects=selects)
-    builder = _Builder(reach, cells=bool(question.keys), person=contribution.is_person)
+    needs = MeasurementNeeds(is_person=contribution.is_person)
+    for aggregate in question.aggregates:
+        aggregate.measure(needs)
+    reach = contribution.reach(question, largest=needs.largest)
+    _check(needs, contribution, selects=selects)
+    cells = bool(question.keys)
+    builder = _Builder(reach, cells=cells, person=contribution.is_person)
     # Means come first: a total of the same number is then put together from their parts, at no further price.
-    for number in _numbers_to_center(aggregates):
-        builder.moments(number, squares=_needs_squares(aggregates, number))
-    for aggregate in aggregates:
-        builder.add(aggregate)
+    for centered, squares in needs.centered.values():
+        builder.moments(centered, squares=squares)
+    for component, number in needs.others:
+        if number is None:
+            builder.count(component)
+        elif number.text not in needs.centered:
+            builder.sum(number, 0)
     # Rows come last, since they can be had as the rest of a measurement of present values.
-    builder.count_rows(aggregates, selects=selects)
-    rankings = tuple(
-        Ranking(item, _rank_sensitivity(item, reach, cells=bool(question.keys)))
-        for item in dict.fromkeys(aggregates)
-        if isinstance(item, Quantile | Extreme)
-    )
+    builder.count_rows(needs, selects=selects)
+    rankings = tuple(Ranking(target, reach.ranks(target.fraction, cells=cells)) for target in needs.targets)
     return MeasurementDesign(question, reach, builder.found, rankings, selects)
 
 
@@ -140,46 +194,42 @@ class _Builder:
     def __init__(self, reach: Reach, *, cells: bool, person: bool) -> None:
         self._reach, self._cells, self._person = reach, cells, person
         self.found: dict[str, Measurement] = {}
-        self._centers: dict[str, int] = {}
 
     def moments(self, number: FixedPointNumber, *, squares: bool) -> None:
         """Measure how many values are present, their centered sum, and the sum of their squares."""
-        text = Component.of_number("present", number).text
-        if text not in self._centers:
-            self._centers[text] = center_of(number)
-            self._count(f"present {text}", Component.of_number("present", number))
-            self._sum(number, center_of(number))
+        self.count(Component.of_number("present", number))
+        self.sum(number, number.center)
         if squares:
             self._squares(number)
 
-    def add(self, aggregate: Aggregate) -> None:
-        """Measure what an aggregate needs beyond what is measured already."""
-        match aggregate:
-            case Total(of=number):
-                if Component.of_number("present", number).text not in self._centers:
-                    self._sum(number, 0)
-            case CountPresent(of=of):
-                component = Component.of_value("present", of)
-                self._count(f"present {component.text}", component)
-            case CountDistinct(of=of):
-                component = Component.of_value("distinct", of)
-                most = 2 if self._reach.moves else self._reach.rows
-                # All values of a unit can be in one group, so that L2 is no smaller than L1.
-                self.found[f"distinct {component.text}"] = Measurement(component, None, most, most**2, Fraction(1))
+    def count(self, component: Component) -> None:
+        """Measure how many rows, present values or different values there are."""
+        if component.kind != "distinct":
+            l1, squared = self._reach.histogram(cells=self._cells)
+            self.found[component.name] = Measurement(component, None, l1, squared, Fraction(1, self._reach.scale))
+            return
+        most = 2 if self._reach.moves else self._reach.rows
+        # All values of a unit can be in one group, so that L2 is no smaller than L1.
+        self.found[component.name] = Measurement(component, None, most, most**2, Fraction(1))
 
-    def count_rows(self, aggregates: list[Aggregate], *, selects: bool) -> None:
+    def sum(self, number: FixedPointNumber, center: int) -> None:
+        """Measure a sum around a center."""
+        component = Component.of_number("total", number, center)
+        l1, squared = self._reach.sums(number.low - center, number.high - center, cells=self._cells)
+        self.found[component.name] = Measurement(component, None, l1, squared, number.unit / self._reach.scale)
+
+    def count_rows(self, needs: MeasurementNeeds, *, selects: bool) -> None:
         """Measure rows, and units, in as few vectors as possible; chosen groups are chosen by their count of units."""
-        by_units = CountUnits() in aggregates or (selects and self._person)
-        if by_units:
+        if needs.counts_units or (selects and self._person):
             most = self._reach.groups * self._reach.scale if self._cells else self._reach.scale
             unit = Fraction(1, self._reach.scale)
             self.found["units"] = Measurement(UNITS, None, most, most * self._reach.scale, unit)
-        if CountRows() not in aggregates and not (selects and not self._person):
+        if not needs.counts_rows and not (selects and not self._person):
             return
         present = next((name for name in self.found if name.startswith("present ")), None)
         # Where groups are chosen, the count of rows chooses them, and has to be a vector of its own.
         if present is None or selects:
-            self._count("rows", ROWS)
+            self.count(ROWS)
             return
         # Present and missing are two cells even without groups: a replaced row can leave one and enter the
         # other.
@@ -187,27 +237,12 @@ class _Builder:
         alone = self.found[present]
         self.found[present] = Measurement(alone.component, ROWS, l1, squared, alone.unit)
 
-    def _count(self, name: str, component: Component) -> None:
-        l1, squared = self._reach.histogram(cells=self._cells)
-        self.found[name] = Measurement(component, None, l1, squared, Fraction(1, self._reach.scale))
-
-    def _sum(self, number: FixedPointNumber, center: int) -> None:
-        component = Component.of_number("total", number, center)
-        l1, squared = self._reach.sums(number.low - center, number.high - center, cells=self._cells)
-        unit = number.unit / self._reach.scale
-        self.found[f"total {component.text}"] = Measurement(component, None, l1, squared, unit)
-
     def _squares(self, number: FixedPointNumber) -> None:
-        component = Component.of_number("square", number, center_of(number))
+        component = Component.of_number("square", number, number.center)
         middle = component.largest // 2
         l1, squared = self._reach.sums(-middle, component.largest - middle, cells=self._cells)
         unit = number.unit**2 / self._reach.scale
-        self.found[f"square {component.text}"] = Measurement(component, None, l1, squared, unit, middle)
-
-
-def center_of(number: FixedPointNumber) -> int:
-    """Return the middle of the bounds, in steps."""
-    return (number.low + number.high) // 2
+        self.found[component.name] = Measurement(component, None, l1, squared, unit, middle)
 
 
 def present_of(component: Component) -> Component:
@@ -215,51 +250,15 @@ def present_of(component: Component) -> Component:
     return Component("present", component.of, 0, 1, component.text)
 
 
-def _by_unit(aggregate: Aggregate, contribution: Contribution) -> Aggregate:
-    """Return the aggregate with units counted as rows where rows are the units."""
-    return CountRows() if isinstance(aggregate, CountUnits) and not contribution.is_person else aggregate
-
-
-def _numbers_to_center(aggregates: list[Aggregate]) -> Iterator[FixedPointNumber]:
-    return (item.of for item in aggregates if isinstance(item, Mean | Variance | StandardDeviation))
-
-
-def _needs_squares(aggregates: list[Aggregate], number: FixedPointNumber) -> bool:
-    return any(isinstance(item, Variance | StandardDeviation) and item.of == number for item in aggregates)
-
-
-def _largest(aggregate: Aggregate) -> int:
-    match aggregate:
-        case Variance(of=number) | StandardDeviation(of=number):
-            return max(number.high - number.low, 1) ** 2
-        case Total(of=number) | Mean(of=number):
-            return max(abs(number.low), abs(number.high), number.high - number.low, 1)
-        case _:
-            return 1
-
-
-def _rank_sensitivity(aggregate: Quantile | Extreme, reach: Reach, *, cells: bool) -> Fraction:
-    total = reach.rows * reach.scale
-    fraction = aggregate.q if isinstance(aggregate, Quantile) else Fraction(1)
-    # A person's rows may be spread over groups; the moves in all of them together are those of the whole
-    # weight.
-    moved = max(fraction, 1 - fraction) * total
-    if not reach.moves:
-        return moved
-    # In groups a replaced row leaves one ranking and enters another, and both losses add up.
-    return 2 * moved if cells else Fraction(total)
-
-
-def _check(aggregates: list[Aggregate], contribution: Contribution, *, selects: bool) -> None:
-    if max(map(_largest, aggregates)) > _LARGEST_SQUARE:
+def _check(needs: MeasurementNeeds, contribution: Contribution, *, selects: bool) -> None:
+    if needs.largest > _LARGEST_SQUARE:
         raise UnsafeQueryError(
             "The squares of these numbers could become too large to be computed exactly.",
             fix="narrow the numbers, such as LEAST(x, 1000), or round them: ROUND(x, -3).",
         )
     if not selects:
         return
-    unanswered = [item for item in aggregates if isinstance(item, Quantile | Extreme | CountDistinct)]
-    if unanswered:
+    if needs.answers_public_groups_only:
         raise UnsafeQueryError(
             "Quantiles, extremes and counts of different values are not answered in groups that are chosen privately.",
             fix="state the groups: categories in the schema, or keys=[...]; or ask for counts, sums and means.",

@@ -5,31 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from cloister.core import exact, validation
+from cloister.core import validation
 from cloister.core.exact import Interval, Number
 from cloister.core.random import RandomState
 from cloister.errors import ParameterError
-from cloister.queries._budgeted_table import BudgetedTable, Terms
-from cloister.queries._question import (
+from cloister.queries._aggregates import (
     Aggregate,
     CountDistinct,
-    CountPresent,
+    CountNotNull,
     CountRows,
     CountUnits,
     Extreme,
-    FixedPointNumber,
-    GroupKey,
     Mean,
     Quantile,
-    Question,
     StandardDeviation,
     Total,
     Variance,
+    share,
 )
+from cloister.queries._budgeted_table import BudgetedTable, Terms
+from cloister.queries._question import FixedPointNumber, GroupKey, Question
 from cloister.queries.answers import Answer
 from cloister.queries.catalog import column_number, present_value
 
-__all__ = ["NumberAnswers", "share"]
+__all__ = ["NumberAnswers"]
 
 
 @validation.refuse_unknown_options
@@ -91,7 +90,7 @@ class NumberAnswers(BudgetedTable):
         """Return in how many rows a column is not missing."""
         terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         return self._number(
-            f"rows with {column}", CountPresent(present_value(self._table, column), column), where, terms
+            f"rows with {column}", CountNotNull(present_value(self._table, column), column), where, terms
         )
 
     def count_distinct(
@@ -293,13 +292,3 @@ class NumberAnswers(BudgetedTable):
 
     def _bounded(self, column: str, bounds: object, *, is_squared: bool = False) -> FixedPointNumber:
         return column_number(self._table, column, bounds=bounds, is_squared=is_squared)
-
-
-def share(q: Number) -> Fraction:
-    """Return the fraction of rows that a quantile stands for."""
-    share = exact.number(q, name="q")
-    if not 0 < share < 1:
-        raise ParameterError("A quantile lies strictly between 0 and 1.", fix="use q=0.5; or min and max for the ends.")
-    if share.denominator > 10**6:
-        raise ParameterError("q has too many digits.", fix="round q to six digits.")
-    return share

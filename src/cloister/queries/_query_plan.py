@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
+from cloister.accounting.budget import Budget
 from cloister.accounting.conversions import gaussian_multiplier
 from cloister.accounting.events import ApproxEvent, Event, PureEvent, SequenceEvent, ZeroConcentratedEvent
 from cloister.core import exact, validation
@@ -27,10 +28,9 @@ from cloister.data.columns import MOST_CATEGORIES
 from cloister.errors import ParameterError
 from cloister.queries._contribution import Contribution
 from cloister.queries._measurements import MeasurementDesign, Ranking, design
-from cloister.queries._question import CountRows, CountUnits, Extreme, FixedPointNumber, Quantile, Question
+from cloister.queries._question import FixedPointNumber, Question
 from cloister.queries._sized_mean import SizedMean
 from cloister.queries._uncertainty import GaussianNoise, LaplaceNoise
-from cloister.queries.payment import Price
 from cloister.queries.ranks import RankSelection
 
 __all__ = ["NOISES", "QueryPlan", "notes_on_plan", "notes_on_sized_mean", "plan"]
@@ -50,7 +50,7 @@ class QueryPlan:
     """How a question is answered at a price: public, and the same whenever it is made again."""
 
     design: MeasurementDesign
-    price: Price
+    price: Budget
     noises: dict[str, AddedNoise]
     rankings: tuple[RankSelection, ...]
     threshold: int | None
@@ -63,7 +63,7 @@ class QueryPlan:
         return self.design.question
 
 
-def plan(question: Question, contribution: Contribution, price: Price, *, noise: str = "auto") -> QueryPlan:
+def plan(question: Question, contribution: Contribution, price: Budget, *, noise: str = "auto") -> QueryPlan:
     """Return how a question is answered at a price."""
     validation.check_choice(noise, name="noise", allowed=NOISES)
     found = design(question, contribution)
@@ -97,7 +97,7 @@ def plan(question: Question, contribution: Contribution, price: Price, *, noise:
     )
 
 
-def _choose(found: MeasurementDesign, price: Price, noise: str) -> str:
+def _choose(found: MeasurementDesign, price: Budget, noise: str) -> str:
     """Return the kind of noise: the one with the smaller standard deviation where both are possible."""
     if price.rho is not None:
         if noise == "laplace":
@@ -119,12 +119,12 @@ def _choose(found: MeasurementDesign, price: Price, noise: str) -> str:
     return "gaussian" if 2 * better > len(laplace) else "laplace"
 
 
-def _laplace(found: MeasurementDesign, price: Price) -> dict[str, AddedNoise]:
+def _laplace(found: MeasurementDesign, price: Budget) -> dict[str, AddedNoise]:
     share = price.amount / max(found.parts, 1)
     return {name: LaplaceNoise(item.l1, share) for name, item in found.measurements.items()}
 
 
-def _gaussian(found: MeasurementDesign, price: Price) -> dict[str, AddedNoise]:
+def _gaussian(found: MeasurementDesign, price: Budget) -> dict[str, AddedNoise]:
     number = len(found.measurements)
     if price.rho is not None:
         share = price.rho / max(found.parts, 1)
@@ -141,31 +141,28 @@ def _gaussian(found: MeasurementDesign, price: Price) -> dict[str, AddedNoise]:
     return {name: GaussianNoise.dominating(item.squared_l2, squared) for name, item in found.measurements.items()}
 
 
-def _ranking(ranking: Ranking, found: MeasurementDesign, price: Price) -> RankSelection:
+def _ranking(ranking: Ranking, found: MeasurementDesign, price: Budget) -> RankSelection:
     epsilon = _rank_epsilon(found, price)
     number, sensitivity = ranking.number, ranking.sensitivity
-    fraction, offset = Fraction(0), Fraction(0)
-    match ranking.aggregate:
-        case Quantile(q=q):
-            fraction = q
-        case extreme:
-            points = Fraction(number.high - number.low + 1)
-            # Points beyond all rows score -inside or less; at this distance even all points of the grid
-            # together are drawn instead of the target with a probability below `_OUTSIDE`.
-            inside = math.ceil(2 * sensitivity / epsilon * exact.log_bounds(points / _OUTSIDE)[1])
-            inside = max(inside, (extreme.beyond or 0) * found.reach.scale)
-            fraction, offset = (Fraction(1), Fraction(-inside)) if extreme.largest else (Fraction(0), Fraction(inside))
+    offset = Fraction(0)
+    if ranking.target.is_extreme:
+        points = Fraction(number.high - number.low + 1)
+        # Points beyond all rows score -inside or less; at this distance even all points of the grid
+        # together are drawn instead of the target with a probability below `_OUTSIDE`.
+        inside = math.ceil(2 * sensitivity / epsilon * exact.log_bounds(points / _OUTSIDE)[1])
+        inside = max(inside, (ranking.target.beyond or 0) * found.reach.scale)
+        offset = Fraction(-inside if ranking.target.fraction else inside)
     return RankSelection(
         low=number.low,
         high=number.high,
-        fraction=fraction,
+        fraction=ranking.target.fraction,
         offset=offset,
         score_sensitivity=sensitivity,
         epsilon=epsilon,
     )
 
 
-def _rank_epsilon(found: MeasurementDesign, price: Price) -> Fraction:
+def _rank_epsilon(found: MeasurementDesign, price: Budget) -> Fraction:
     share = price.amount / found.parts
     # Pure epsilon implies rho = epsilon**2 / 2, and the root is rounded down, so no more than the share is
     # spent.
@@ -173,7 +170,7 @@ def _rank_epsilon(found: MeasurementDesign, price: Price) -> Fraction:
 
 
 def _threshold(
-    found: MeasurementDesign, noises: dict[str, AddedNoise], price: Price, contribution: Contribution
+    found: MeasurementDesign, noises: dict[str, AddedNoise], price: Budget, contribution: Contribution
 ) -> int:
     """Return the noisy count, in steps, that a group has to reach."""
     name = "units" if contribution.is_person else "rows"
@@ -191,7 +188,7 @@ def _threshold(
 
 
 def _event(
-    found: MeasurementDesign, price: Price, noises: dict[str, AddedNoise], rankings: tuple[RankSelection, ...]
+    found: MeasurementDesign, price: Budget, noises: dict[str, AddedNoise], rankings: tuple[RankSelection, ...]
 ) -> Event:
     # The threshold is no event of its own to the accountants: the promise as a whole stands for noise and
     # choice together.
@@ -205,11 +202,9 @@ def _event(
 
 
 def _assumptions(question: Question) -> tuple[str, ...]:
-    numbers = [item.of for item in question.aggregates if not isinstance(item, CountRows | CountUnits)]
     bounds = {
         f"{number.label} lies in {float(number.bounds[0]):g} to {float(number.bounds[1]):g} (clamped)": None
-        for number in numbers
-        if isinstance(number, FixedPointNumber)
+        for number in _numbers(question)
     }
     keys = [f"the groups of {key.name} are public" for key in question.keys if key.values is not None]
     return (*bounds, *keys)
@@ -217,7 +212,7 @@ def _assumptions(question: Question) -> tuple[str, ...]:
 
 def notes_on_plan(plan: QueryPlan, contribution: Contribution) -> tuple[str, ...]:
     """Return the notes on an answer."""
-    found = [_note_clamping(number) for number in _numbers(plan)]
+    found = [_note_clamping(number) for number in _numbers(plan.question)]
     found += [_rank(plan, position) for position in range(len(plan.rankings))]
     if plan.design.reach.is_weighted or (contribution.is_person and contribution.bounding != "weight"):
         found.append(
@@ -237,9 +232,8 @@ def notes_on_sized_mean(mean: SizedMean) -> tuple[str, ...]:
     return (_note_clamping(mean.number), f"Missing values of {mean.number.label} count as the middle of its bounds.")
 
 
-def _numbers(plan: QueryPlan) -> list[FixedPointNumber]:
-    aggregates = [item for item in plan.question.aggregates if not isinstance(item, CountRows | CountUnits)]
-    return [item.of for item in aggregates if isinstance(item.of, FixedPointNumber)]
+def _numbers(question: Question) -> list[FixedPointNumber]:
+    return [item.number for item in question.aggregates if item.number is not None]
 
 
 def _note_clamping(number: FixedPointNumber) -> str:
@@ -251,13 +245,12 @@ def _rank(plan: QueryPlan, position: int) -> str:
     ranking, chooser = plan.design.rankings[position], plan.rankings[position]
     rows = f"{chooser.rank_margin() / plan.design.reach.scale:,.0f} rows"
     label = ranking.number.label
-    match ranking.aggregate:
-        case Quantile(q=q):
-            return f"The {float(q):g} quantile of {label} is off by at most {rows} in rank, 95% of the time."
-        case Extreme(largest=largest):
-            beyond = f"{abs(float(chooser.offset)) / plan.design.reach.scale:,.0f} rows"
-            name, side = ("maximum", "above") if largest else ("minimum", "below")
-            return (
-                f"The {name} of {label} is not the true one but a value that about {beyond} lie {side}; "
-                f"it is off by at most {rows} in rank, 95% of the time."
-            )
+    fraction = ranking.target.fraction
+    if not ranking.target.is_extreme:
+        return f"The {float(fraction):g} quantile of {label} is off by at most {rows} in rank, 95% of the time."
+    beyond = f"{abs(float(chooser.offset)) / plan.design.reach.scale:,.0f} rows"
+    name, side = ("maximum", "above") if fraction else ("minimum", "below")
+    return (
+        f"The {name} of {label} is not the true one but a value that about {beyond} lie {side}; "
+        f"it is off by at most {rows} in rank, 95% of the time."
+    )

@@ -9,31 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from cloister.data.engines.base import Engine
 from cloister.data.values import StorageType
 
-__all__ = [
-    "Aggregate",
-    "CountDistinct",
-    "CountPresent",
-    "CountRows",
-    "CountUnits",
-    "Extreme",
-    "FixedPointNumber",
-    "GroupKey",
-    "Mean",
-    "Quantile",
-    "QueryRows",
-    "Question",
-    "StandardDeviation",
-    "Total",
-    "Variance",
-    "describe",
-]
+if TYPE_CHECKING:
+    from cloister.queries._aggregates.base import Aggregate
+
+__all__ = ["FixedPointNumber", "GroupKey", "QueryRows", "Question", "RankTarget", "expression_text"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +39,7 @@ class FixedPointNumber:
     @cached_property
     def text(self) -> str:
         """Return a text that is the same for the same number."""
-        return f"{_sql(self.steps)} * {self.unit}"
+        return f"{expression_text(self.steps)} * {self.unit}"
 
     def __str__(self) -> str:
         return f"{self.text} in [{self.low}, {self.high}]"
@@ -62,6 +48,16 @@ class FixedPointNumber:
     def bounds(self) -> tuple[Fraction, Fraction]:
         """Return the smallest and the largest number that a row can have."""
         return self.low * self.unit, self.high * self.unit
+
+    @property
+    def center(self) -> int:
+        """Return the middle of the bounds, in steps."""
+        return (self.low + self.high) // 2
+
+    @property
+    def half_range(self) -> int:
+        """Return how far from the middle of the bounds a row can be, in steps."""
+        return max(self.high - self.center, self.center - self.low)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +84,7 @@ class QueryRows:
 
     def __str__(self) -> str:
         parts = (self.source, self.condition, self.person)
-        return f"{' | '.join('' if part is None else _sql(part) for part in parts)} | {self.rows_per_person}"
+        return f"{' | '.join('' if part is None else expression_text(part) for part in parts)} | {self.rows_per_person}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +106,7 @@ class GroupKey:
     labels: tuple[Any, ...] | None = None
 
     def __str__(self) -> str:
-        return f"{self.name!r} {_sql(self.group)} {self.type} {self.values!r}"
+        return f"{self.name!r} {expression_text(self.group)} {self.type} {self.values!r}"
 
     @property
     def shown(self) -> tuple[Any, ...] | None:
@@ -119,94 +115,23 @@ class GroupKey:
 
 
 @dataclass(frozen=True, slots=True)
-class CountRows:
-    """COUNT(*): how many rows."""
+class RankTarget:
+    """A number that is looked for by its rank: at a fraction of the rows, or near one of the ends.
 
-    label: ClassVar[str] = "rows"
+    Attributes:
+        number: what is ranked.
+        fraction: the fraction of rows below; 0 and 1 are the ends.
+        beyond: at an end, how many rows lie beyond at least; more do if epsilon needs it.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class CountUnits:
-    """COUNT(DISTINCT person): how many units of privacy."""
-
-    label: ClassVar[str] = "units"
-
-
-@dataclass(frozen=True, slots=True)
-class CountPresent:
-    """COUNT(x): how many rows in which SQL is not NULL."""
-
-    of: exp.Expression
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class CountDistinct:
-    """COUNT(DISTINCT x): how many different values that are not NULL."""
-
-    of: exp.Expression
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """SUM(x)."""
-
-    of: FixedPointNumber
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """AVG(x)."""
-
-    of: FixedPointNumber
-
-
-@dataclass(frozen=True, slots=True)
-class Variance:
-    """VAR_POP(x), or VAR_SAMP(x) with ``sample``."""
-
-    of: FixedPointNumber
-    sample: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class StandardDeviation:
-    """STDDEV_POP(x), or STDDEV_SAMP(x) with ``sample``."""
-
-    of: FixedPointNumber
-    sample: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Quantile:
-    """The value below which a fraction ``q`` of the rows lies, 0 < q < 1."""
-
-    of: FixedPointNumber
-    q: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """MIN(x) or MAX(x): a value that only a few rows lie beyond: ``beyond``, or more if epsilon needs it."""
-
-    of: FixedPointNumber
-    largest: bool
+    number: FixedPointNumber
+    fraction: Fraction
     beyond: int | None = None
 
-
-Aggregate: TypeAlias = (
-    CountRows
-    | CountUnits
-    | CountPresent
-    | CountDistinct
-    | Total
-    | Mean
-    | Variance
-    | StandardDeviation
-    | Quantile
-    | Extreme
-)
+    @property
+    def is_extreme(self) -> bool:
+        """Return whether it is at one of the ends."""
+        return self.fraction in (0, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,26 +145,9 @@ class Question:
     def canonical(self) -> str:
         """Return a text that is the same for the same question, to find its answer again."""
         keys = "; ".join(map(str, self.keys))
-        return f"{self.rows} || {keys} || {'; '.join(map(describe, self.aggregates))}"
+        return f"{self.rows} || {keys} || {'; '.join(item.canonical() for item in self.aggregates)}"
 
 
-def describe(aggregate: Aggregate) -> str:
-    """Return a text that is the same for the same aggregate."""
-    match aggregate:
-        case CountPresent(of=of) | CountDistinct(of=of):
-            inner = _sql(of)
-        case Total(of=number) | Mean(of=number):
-            inner = str(number)
-        case Variance(of=number, sample=sample) | StandardDeviation(of=number, sample=sample):
-            inner = f"{number}, {sample}"
-        case Quantile(of=number, q=q):
-            inner = f"{number}, {q}"
-        case Extreme(of=number, largest=largest, beyond=beyond):
-            inner = f"{number}, {largest}, {beyond}"
-        case _:
-            inner = ""
-    return f"{type(aggregate).__name__}({inner})"
-
-
-def _sql(expression: exp.Expression) -> str:
+def expression_text(expression: exp.Expression) -> str:
+    """Return SQL that is the same for the same expression."""
     return expression.sql(identify=True, comments=False, copy=False)

@@ -16,46 +16,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from cloister.core.random import RandomSource
 from cloister.data.values import StorageType
 from cloister.errors import InternalError
 from cloister.mechanisms.base import ROOM
+from cloister.queries._aggregates import Aggregate
 from cloister.queries._cells import Component, ExactCells, Ranked
 from cloister.queries._contribution import Contribution
 from cloister.queries._exact_core import ExactCore
-from cloister.queries._measurements import Measurement, center_of
+from cloister.queries._measurements import Measurement
 from cloister.queries._query_plan import QueryPlan
-from cloister.queries._question import (
-    Aggregate,
-    CountDistinct,
-    CountPresent,
-    CountRows,
-    CountUnits,
-    Extreme,
-    FixedPointNumber,
-    GroupKey,
-    Mean,
-    Quantile,
-    QueryRows,
-    StandardDeviation,
-    Total,
-    Variance,
-)
-from cloister.queries._uncertainty import (
-    Linear,
-    MomentsUncertainty,
-    Noise,
-    RatioUncertainty,
-    Uncertainty,
-    Unknown,
-    join_noises,
-    ratio,
-)
+from cloister.queries._question import FixedPointNumber, GroupKey, QueryRows, RankTarget
+from cloister.queries._uncertainty import Linear, Noise, Uncertainty, Unknown
 from cloister.queries.answers import Estimate
 from cloister.queries.ranks import RankSelection
 
-__all__ = ["Noisy", "estimate", "measure"]
+__all__ = ["Noisy", "NoisyMeasurements", "NoisyVector", "estimate", "measure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,48 +119,58 @@ def estimate(plan: QueryPlan, noisy: Noisy) -> tuple[list[Estimate], list[Estima
     keys = plan.question.keys
     shown = noisy.shown if noisy.shown is not None else _all_groups(keys)
     columns = [Estimate.key(key.name, column) for key, column in zip(keys, shown, strict=True)]
-    reader = _Reader(plan, noisy)
-    return columns, [reader.estimate(item) for item in plan.question.aggregates]
+    measured = NoisyMeasurements(plan, noisy)
+    return columns, [_estimate(item, measured) for item in plan.question.aggregates]
 
 
-class _Reader:
-    """Reads aggregates off noisy vectors."""
+def _estimate(aggregate: Aggregate, measured: NoisyMeasurements) -> Estimate:
+    values, error = aggregate.answer(measured)
+    return Estimate(name=aggregate.name, values=values, error=error)
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyVector:
+    """One noisy number per group, and the independent noises in each of them."""
+
+    values: NDArray[np.float64]
+    noises: tuple[Noise, ...]
+
+    def times(self, factor: float) -> NoisyVector:
+        """Return a multiple."""
+        return NoisyVector(factor * self.values, tuple(noise.times(factor) for noise in self.noises))
+
+    def plus(self, other: NoisyVector) -> NoisyVector:
+        """Return the sum with another vector, whose noises are others."""
+        return NoisyVector(self.values + other.values, self.noises + other.noises)
+
+
+class NoisyMeasurements:
+    """What was measured, with its noise: what `Aggregate.answer` computes an answer and its error from."""
 
     def __init__(self, plan: QueryPlan, noisy: Noisy) -> None:
         self._plan, self._noisy = plan, noisy
         self._scale = plan.design.reach.scale
 
-    def estimate(self, aggregate: Aggregate) -> Estimate:
-        """Return one column."""
-        values, error = self._read(aggregate)
-        return Estimate(name=type(aggregate).__name__, values=values, error=error)
+    # Counts ----------------------------------------------------------------------------------------------------------
 
-    def _read(self, aggregate: Aggregate) -> tuple[NDArray[Any], Uncertainty]:  # noqa: PLR0911  # one for each kind
-        match aggregate:
-            case CountRows():
-                return self._rows()
-            case CountUnits():
-                return self._counts("units") if "units" in self._noisy.vectors else self._rows()
-            case CountPresent(of=of):
-                return self._counts(f"present {Component.of_value('present', of).text}")
-            case CountDistinct(of=of):
-                return self._counts(f"distinct {Component.of_value('distinct', of).text}")
-            case Total(of=number):
-                return self._total(number)
-            case Mean(of=number):
-                return self._mean(number)
-            case Variance(of=number, sample=sample):
-                return self._spread(number, sample=sample, root=False)
-            case StandardDeviation(of=number, sample=sample):
-                return self._spread(number, sample=sample, root=True)
-            case Quantile() | Extreme():
-                return self._rank(aggregate)
-
-    def _rows(self) -> tuple[NDArray[Any], Uncertainty]:
+    def rows(self) -> tuple[NDArray[Any], Uncertainty]:
+        """Return how many rows there are."""
         if "rows" in self._noisy.vectors:
             return self._counts("rows")
         split = next(name for name, item in self._plan.design.measurements.items() if item.rest_of is not None)
         return self._counts(split, parts=(0, 1))
+
+    def units(self) -> tuple[NDArray[Any], Uncertainty]:
+        """Return how many units of privacy there are."""
+        return self._counts("units") if "units" in self._noisy.vectors else self.rows()
+
+    def present(self, of: exp.Expression) -> tuple[NDArray[Any], Uncertainty]:
+        """Return in how many rows something is not NULL."""
+        return self._counts(Component.of_value("present", of).name)
+
+    def distinct(self, of: exp.Expression) -> tuple[NDArray[Any], Uncertainty]:
+        """Return how many different values something has."""
+        return self._counts(Component.of_value("distinct", of).name)
 
     def _counts(self, name: str, *, parts: tuple[int, ...] = (0,)) -> tuple[NDArray[Any], Uncertainty]:
         """Return whole counts: the parts of a measurement added up."""
@@ -199,71 +187,49 @@ class _Reader:
             return counts, Linear(noises, vector.shape[1], is_whole=True)
         return counts, Linear(noises, vector.shape[1], rounding=0.5)
 
-    def _total(self, number: FixedPointNumber) -> tuple[NDArray[Any], Uncertainty]:
-        totals, noises = self._sums(number)
-        center = float(self._center(number) * number.unit)
-        if center:
-            # What was measured around the center gets it back from the noisy count, whose noise comes along.
-            counts, count_noises = self._present(number)
-            totals = totals + center * counts
-            noises = join_noises([noises, tuple(noise.times(center) for noise in count_noises)])
-        return totals, Linear(noises, len(totals))
+    # Sums ------------------------------------------------------------------------------------------------------------
 
-    def _mean(self, number: FixedPointNumber) -> tuple[NDArray[Any], Uncertainty]:
-        totals, noises = self._sums(number)
-        counts, count_noises = self._present(number)
-        center = float(center_of(number) * number.unit)
-        reach = float(_half_range(number) * number.unit)
-        error = RatioUncertainty(noises, count_noises, totals, counts, reach)
-        low, high = map(float, number.bounds)
-        # The exact mean is within the public bounds, so clipping can only bring the answer closer.
-        return np.clip(center + ratio(totals, counts, reach), low, high), error
+    def counts(self, number: FixedPointNumber) -> NoisyVector:
+        """Return how many values of a number there are, not rounded."""
+        return self._vector(f"present {number.text}")
 
-    def _spread(self, number: FixedPointNumber, *, sample: bool, root: bool) -> tuple[NDArray[Any], Uncertainty]:
-        totals, noises = self._sums(number)
-        counts, count_noises = self._present(number)
-        name = f"square {Component.of_number('square', number).text}"
-        measurement, unit = self._measurement(name), self._measurement(name).unit
+    def totals(self, number: FixedPointNumber) -> NoisyVector:
+        """Return the sums of a number around its `center`."""
+        return self._vector(f"total {number.text}")
+
+    def squares(self, number: FixedPointNumber) -> NoisyVector:
+        """Return the sums of what the squares of a number, around the middle of its bounds, exceed `middle` by."""
+        return self._vector(f"square {number.text}")
+
+    def center(self, number: FixedPointNumber) -> int:
+        """Return around what a number was summed, in steps: the middle of its bounds, or 0."""
+        return self._measurement(f"total {number.text}").component.center
+
+    def middle(self, number: FixedPointNumber) -> float:
+        """Return around what squares were summed: the middle of what they can be."""
+        measurement = self._measurement(f"square {number.text}")
         # The unit is the worth of one step of weight, and counts are in rows, of `scale` steps each.
-        middle = float(measurement.offset * unit) * self._scale
-        squares = _floats(self._noisy.vectors[name][0], unit) + middle * counts
-        square_noises = join_noises([(self._law(name),), tuple(noise.times(middle) for noise in count_noises)])
-        largest = float((_half_range(number) * number.unit) ** 2)
-        error = MomentsUncertainty(
-            (count_noises, noises, square_noises), counts, totals, squares, largest, sample, root
-        )
-        return error.values(counts, totals, squares), error
+        return float(measurement.offset * measurement.unit) * self._scale
 
-    def _rank(self, aggregate: Quantile | Extreme) -> tuple[NDArray[Any], Uncertainty]:
-        wanted = [ranking.aggregate for ranking in self._plan.design.rankings]
-        place = wanted.index(aggregate)
+    def _vector(self, name: str) -> NoisyVector:
+        return NoisyVector(_floats(self._noisy.vectors[name][0], self._measurement(name).unit), (self._law(name),))
+
+    # Ranks -----------------------------------------------------------------------------------------------------------
+
+    def rank(self, target: RankTarget) -> tuple[NDArray[Any], Uncertainty]:
+        """Return the number that was chosen by its rank; its error is one in rank."""
+        place = [ranking.target for ranking in self._plan.design.rankings].index(target)
         chosen = self._noisy.ranks[place]
-        unit = aggregate.of.unit
+        unit = target.number.unit
         values = chosen if unit == 1 else _floats(chosen, unit)
         rows = self._plan.rankings[place].rank_margin() / self._scale
         return values, Unknown(len(chosen), f"within {rows:,.0f} rows in rank")
-
-    def _sums(self, number: FixedPointNumber) -> tuple[NDArray[np.float64], tuple[Noise, ...]]:
-        name = f"total {Component.of_number('total', number).text}"
-        return _floats(self._noisy.vectors[name][0], self._measurement(name).unit), (self._law(name),)
-
-    def _present(self, number: FixedPointNumber) -> tuple[NDArray[np.float64], tuple[Noise, ...]]:
-        name = f"present {Component.of_number('present', number).text}"
-        return _floats(self._noisy.vectors[name][0], self._measurement(name).unit), (self._law(name),)
-
-    def _center(self, number: FixedPointNumber) -> int:
-        return self._measurement(f"total {Component.of_number('total', number).text}").component.center
 
     def _measurement(self, name: str) -> Measurement:
         return self._plan.design.measurements[name]
 
     def _law(self, name: str) -> Noise:
         return self._plan.noises[name].law(self._measurement(name).unit)
-
-
-def _half_range(number: FixedPointNumber) -> int:
-    center = center_of(number)
-    return max(number.high - center, center - number.low)
 
 
 def _floats(steps: NDArray[Any], unit: Fraction) -> NDArray[np.float64]:

@@ -23,11 +23,12 @@ import numpy as np
 
 from cloister.core import exact
 from cloister.core.random import RandomSource
+from cloister.queries._aggregates import CountRows
 from cloister.queries._cells import Component
 from cloister.queries._contribution import Contribution
 from cloister.queries._exact_core import ExactCore
-from cloister.queries._measurements import ROWS, center_of
-from cloister.queries._question import CountRows, FixedPointNumber, QueryRows, Question
+from cloister.queries._measurements import ROWS
+from cloister.queries._question import FixedPointNumber, QueryRows, Question
 from cloister.queries._uncertainty import LaplaceNoise, Noise
 
 __all__ = ["SizedMean"]
@@ -79,12 +80,12 @@ class SizedMean:
     def measure(self, source: RandomSource) -> int:
         """Return the noisy mean in steps of the grid. The budget must have been charged before."""
         question = Question(rows=self.rows, aggregates=(CountRows(),))
-        total = Component.of_number("total", self.number, center_of(self.number))
+        total = Component.of_number("total", self.number, self.number.center)
         core = ExactCore(question, self.contribution, self.contribution.reach(question))
         numbers = core.cells([ROWS, total]).numbers
         # An empty table divides by one and does not fail: no row may decide whether there is an answer.
         count = max(int(numbers[ROWS][0]), 1)
-        mean = (center_of(self.number) + Fraction(int(numbers[total][0]), count)) * self.number.unit
+        mean = (self.number.center + Fraction(int(numbers[total][0]), count)) * self.number.unit
         if self.interval is not None:
             mean = min(max(mean, self.interval[0]), self.interval[1])
         # Rounding this way keeps the order of numbers, so neighbors end up at most ceil(sensitivity / grid)

@@ -11,7 +11,6 @@ The noise of a measurement is exact, on whole steps; its law says what it is whe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -336,11 +335,6 @@ def ratio(totals: Floats, counts: Floats, reach: float) -> Floats:
 def deviation(noises: tuple[Noise, ...]) -> float:
     """Return the standard deviation of a sum of independent noises."""
     return math.sqrt(sum(noise.deviation**2 for noise in noises))
-
-
-def join_noises(noises: Sequence[tuple[Noise, ...]]) -> tuple[Noise, ...]:
-    """Return the noises of a sum of noisy numbers."""
-    return tuple(noise for part in noises for noise in part)
 
 
 @dataclass(frozen=True, slots=True)

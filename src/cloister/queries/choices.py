@@ -39,9 +39,10 @@ from cloister.errors import MissingBoundsError, ParameterError, ParameterTypeErr
 from cloister.mechanisms.base import PurePromise, Selection, open_source, private_integers
 from cloister.mechanisms.sampling.inversion import FixedPointInterval, search
 from cloister.mechanisms.selection import Select
+from cloister.queries._aggregates import CountRows
 from cloister.queries._contribution import Contribution
 from cloister.queries._exact_core import ExactCore
-from cloister.queries._question import CountRows, GroupKey, QueryRows, Question
+from cloister.queries._question import GroupKey, QueryRows, Question
 from cloister.queries.answers import plain
 
 __all__ = ["Choice", "Chooser", "RandomDictator", "random_dictatorship"]

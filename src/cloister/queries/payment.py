@@ -10,75 +10,32 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
 from cloister.accounting.ledger import Ledger
 from cloister.accounting.payment import finish
-from cloister.core import exact, validation
-from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, PureDP, ZeroConcentratedDP
+from cloister.core import validation
+from cloister.core.guarantees import DifferentialPrivacy
 from cloister.core.random import RandomSource
 from cloister.errors import BudgetExceededError, ParameterError
 from cloister.queries._question import QueryRows
 
-__all__ = ["AnalystSession", "Paid", "Price"]
+__all__ = ["AnalystSession", "Paid", "check_price"]
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
-    """One offer, exact: ``epsilon`` (and ``delta``), or ``rho`` (and ``delta``)."""
-
-    epsilon: Fraction | None
-    rho: Fraction | None
-    delta: Fraction
-
-    @classmethod
-    def of(cls, *, epsilon: object = None, rho: object = None, delta: object = 0) -> Price:
-        """Return a checked offer."""
-        if (epsilon is None) == (rho is None):
-            raise ParameterError(
-                "An answer is paid in epsilon or in rho, one of them.",
-                fix="write epsilon=0.1, or epsilon=0.1 with delta=1e-6, or rho=0.01.",
-            )
-        slack = validation.check_delta(delta)
-        if epsilon is not None:
-            return cls(validation.check_epsilon(epsilon), None, slack)
-        return cls(None, validation.check_positive(rho, name="rho"), slack)
-
-    @classmethod
-    def of_budget(cls, budget: Budget) -> Price:
-        """Return the offer that a share of a budget is."""
-        return cls.of(epsilon=budget.epsilon, rho=budget.rho, delta=budget.delta)
-
-    def guarantee(self, *, adjacency: Adjacency, unit: str, assumptions: tuple[str, ...]) -> DifferentialPrivacy:
-        """Return what an answer at this price promises."""
-        common: dict[str, Any] = {"adjacency": adjacency, "unit": unit, "assumptions": assumptions}
-        if self.rho is not None:
-            return ZeroConcentratedDP(rho=self.rho, delta=self.delta, **common)
-        if self.epsilon is not None and self.delta:
-            return ApproxDP(epsilon=self.epsilon, delta=self.delta, **common)
-        return PureDP(epsilon=self.amount, **common)
-
-    @property
-    def amount(self) -> Fraction:
-        """Return epsilon or rho."""
-        return exact.number(self.epsilon if self.epsilon is not None else self.rho)
-
-    def without_delta(self) -> Price:
-        """Return the offer for an answer that needs no delta."""
-        return Price(self.epsilon, self.rho, Fraction(0))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values."""
-        measure = "epsilon" if self.epsilon is not None else "rho"
-        return {measure: exact.text(self.amount), "delta": exact.text(self.delta)}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Price:
-        """Return the offer that `to_dict` wrote."""
-        return cls.of(**values)
+def check_price(*, epsilon: object = None, rho: object = None, delta: object = 0) -> Budget:
+    """Return a checked offer: epsilon or rho, above zero, and delta."""
+    if (epsilon is None) == (rho is None):
+        raise ParameterError(
+            "An answer is paid in epsilon or in rho, one of them.",
+            fix="write epsilon=0.1, or epsilon=0.1 with delta=1e-6, or rho=0.01.",
+        )
+    slack = validation.check_delta(delta)
+    if epsilon is not None:
+        return Budget(epsilon=validation.check_epsilon(epsilon), delta=slack)
+    return Budget(rho=validation.check_positive(rho, name="rho"), delta=slack)
 
 
 _LONGEST_PURPOSE = 500
@@ -90,7 +47,7 @@ class Paid:
 
     payload: Any  # any JSON value
     cost: Budget
-    price: Price
+    price: Budget
 
 
 class AnalystSession:
@@ -108,10 +65,10 @@ class AnalystSession:
         """Return what is left, for this analyst."""
         return self.ledger.remaining(self.dataset, analyst=self.analyst)
 
-    def price(self, *, epsilon: object, rho: object, delta: object) -> Price:
+    def price(self, *, epsilon: object, rho: object, delta: object) -> Budget:
         """Return the offer, or the next share of the policy where none is made."""
         if epsilon is not None or rho is not None:
-            return Price.of(epsilon=epsilon, rho=rho, delta=0 if delta is None else delta)
+            return check_price(epsilon=epsilon, rho=rho, delta=0 if delta is None else delta)
         if self._policy is None:
             raise ParameterError("The answer has no price.", fix="say how much it may cost, for example epsilon=0.1.")
         if self._share is None:
@@ -124,7 +81,7 @@ class AnalystSession:
                 whose=" of the plan",
                 fix="name a price, such as epsilon=0.1, or plan more queries.",
             )
-        return Price.of_budget(self._share)
+        return check_price(epsilon=self._share.epsilon, rho=self._share.rho, delta=self._share.delta)
 
     def release(
         self,
@@ -132,7 +89,7 @@ class AnalystSession:
         key: str,
         purpose: str,
         guarantee: DifferentialPrivacy,
-        price: Price,
+        price: Budget,
         event: Event,
         source: RandomSource,
         fresh: bool,
@@ -147,7 +104,7 @@ class AnalystSession:
         # it does not keep.
         stored = None if fresh or not source.is_secure else self.ledger.find_answer(self.dataset, key=name, cost=cost)
         if stored is not None:
-            return Paid(stored.answer["payload"], budget.spent_nothing(), Price.from_dict(stored.answer["price"]))
+            return Paid(stored.answer["payload"], budget.spent_nothing(), Budget(**stored.answer["price"]))
         receipt = self.ledger.spend(
             self.dataset,
             guarantee=guarantee,
@@ -161,7 +118,7 @@ class AnalystSession:
         self._share = None
         payload = finish(lambda: run(rows), nothing=lambda: run(rows.nobody()))
         if source.is_secure:
-            self.ledger.store_answer(receipt, answer={"price": price.to_dict(), "payload": payload})
+            self.ledger.store_answer(receipt, answer={"price": price.amounts(), "payload": payload})
         return Paid(payload, receipt.cost, price)
 
 

@@ -21,25 +21,12 @@ from cloister.core.guarantees import DifferentialPrivacy
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError
 from cloister.queries._contribution import Contribution
+from cloister.queries._measurements import design
 from cloister.queries._query_plan import QueryPlan, plan
-from cloister.queries._question import (
-    Aggregate,
-    CountDistinct,
-    CountPresent,
-    CountRows,
-    CountUnits,
-    Extreme,
-    GroupKey,
-    Mean,
-    Quantile,
-    Question,
-    StandardDeviation,
-    Total,
-    Variance,
-)
+from cloister.queries._question import GroupKey, Question
 from cloister.queries._release import Noisy, estimate
 from cloister.queries.answers import Estimate, plain, show_number
-from cloister.queries.payment import Price
+from cloister.queries.payment import check_price
 
 __all__ = ["Forecast", "Preview", "preview"]
 
@@ -69,7 +56,7 @@ class Preview:
     """What an answer would cost, promise and miss."""
 
     guarantee: DifferentialPrivacy
-    price: Price
+    price: Budget
     cost: Budget
     remaining: Budget
     groups: int | None
@@ -109,7 +96,7 @@ class Preview:
         """Return JSON-ready values."""
         return {
             "schema": "cloister.query_preview/1",
-            "price": self.price.to_dict(),
+            "price": self.price.amounts(),
             "cost": self.cost.to_dict(),
             "remaining": self.remaining.to_dict(),
             "affordable": self.is_affordable,
@@ -142,11 +129,11 @@ def preview(
     slack = 0 if delta is None else delta
     sizes = _SIZES if rows is None else (validation.check_count(rows, name="rows", at_least=1),)
     if error is None:
-        price = Price.of(epsilon=epsilon, rho=rho, delta=slack)
+        price = check_price(epsilon=epsilon, rho=rho, delta=slack)
     else:
         if epsilon is not None or rho is not None:
             raise ParameterError("Give a price or a wanted error, not both.", fix="leave epsilon out.")
-        if rows is None and any(isinstance(item, Mean | Variance | StandardDeviation) for item in question.aggregates):
+        if rows is None and design(question, contribution).depends_on_size:
             raise ParameterError(
                 "The error of a mean or deviation depends on how many rows are counted.",
                 fix="add a guess of the rows in each group, such as rows=1000.",
@@ -189,11 +176,11 @@ def _price_of(
     inside: float,
     noise: str,
     present: Present | None,
-) -> Price:
+) -> Budget:
     """Return the smallest epsilon, to three digits, at which every number is expected to be close enough."""
 
     def errs(epsilon: Fraction) -> float:
-        made = plan(question, contribution, Price.of(epsilon=epsilon, delta=delta), noise=noise)
+        made = plan(question, contribution, check_price(epsilon=epsilon, delta=delta), noise=noise)
         margins = [item.margin for item in _forecasts(made, (rows,), inside, present)]
         known = [margin for margin in margins if not np.isnan(margin)]
         if not known:
@@ -214,7 +201,7 @@ def _price_of(
         low, high = (low, middle) if errs(middle) <= wanted else (middle, high)
         if high / low < Fraction(1001, 1000):
             break
-    return Price.of(epsilon=_three_digits(high), delta=delta)
+    return check_price(epsilon=_three_digits(high), delta=delta)
 
 
 def _three_digits(value: Fraction) -> Fraction:
@@ -265,33 +252,9 @@ def _scene(made: QueryPlan, rows: int, *, at_the_end: bool, present: Present | N
     keys, aggregates = estimate(made, Noisy(vectors, ranks, shown))
     if present is not None:
         return [column for column in present(keys, aggregates) if not column.is_key]
-    return [column.named(label_of(item)) for column, item in zip(aggregates, made.question.aggregates, strict=True)]
+    return [column.named(item.title) for column, item in zip(aggregates, made.question.aggregates, strict=True)]
 
 
 def _some(key: GroupKey) -> Any:
     """Return any public value of a key."""
     return key.shown[0] if key.shown else None
-
-
-def label_of(aggregate: Aggregate) -> str:
-    """Return what an aggregate is called."""
-    match aggregate:
-        case CountPresent(label=label) | CountDistinct(label=label):
-            of = label
-        case CountRows() | CountUnits():
-            of = ""
-        case other:
-            of = other.of.label
-    kinds: dict[type[Aggregate], str] = {
-        CountRows: "count",
-        CountUnits: "units",
-        CountPresent: "rows with",
-        CountDistinct: "different values of",
-        Total: "sum of",
-        Mean: "mean of",
-        Variance: "variance of",
-        StandardDeviation: "standard deviation of",
-        Quantile: f"{float(getattr(aggregate, 'q', 0)):g} quantile of",
-        Extreme: "maximum of" if getattr(aggregate, "largest", False) else "minimum of",
-    }
-    return f"{kinds[type(aggregate)]} {of}".strip()

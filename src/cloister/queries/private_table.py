@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -15,23 +15,10 @@ from cloister.core.exact import Interval, Number
 from cloister.core.random import RandomState
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeQueryError
 from cloister.queries import _contribution as contribution
+from cloister.queries._aggregates import Aggregate, AggregateOperand, CountRows, Quantile, aggregates, share
 from cloister.queries._budgeted_table import Terms
-from cloister.queries._numbers import NumberAnswers, share
-from cloister.queries._question import (
-    Aggregate,
-    CountDistinct,
-    CountPresent,
-    CountRows,
-    CountUnits,
-    Extreme,
-    FixedPointNumber,
-    GroupKey,
-    Mean,
-    Quantile,
-    StandardDeviation,
-    Total,
-    Variance,
-)
+from cloister.queries._numbers import NumberAnswers
+from cloister.queries._question import GroupKey
 from cloister.queries._uncertainty import Unknown
 from cloister.queries.answers import Answer, Estimate, Frame
 from cloister.queries.catalog import column_key, present_value
@@ -434,33 +421,32 @@ class PrivateTable(NumberAnswers):
             )
         return column_key(self._table, name, **domain)
 
-    def _measure(self, name: str, kind: Any, limits: Mapping[str, Any]) -> Aggregate:
-        parts = (kind,) if isinstance(kind, str) else tuple(kind)
-        simple: dict[str, Callable[[], Aggregate]] = {"count": CountRows, "units": CountUnits}
-        if len(parts) == 1 and parts[0] in simple:
-            return simple[parts[0]]()
-
-        def number(*, is_squared: bool = False) -> FixedPointNumber:
-            return self._bounded(parts[1], limits.get(parts[1]), is_squared=is_squared)
-
-        made: dict[str, Callable[[], Aggregate]] = {
-            "sum": lambda: Total(number()),
-            "mean": lambda: Mean(number()),
-            "variance": lambda: Variance(number(is_squared=True)),
-            "std": lambda: StandardDeviation(number(is_squared=True)),
-            "min": lambda: Extreme(number(), largest=False),
-            "max": lambda: Extreme(number(), largest=True),
-            "median": lambda: Quantile(number(), Fraction(1, 2)),
-            "quantile": lambda: Quantile(number(), share(parts[2])),
-            "present": lambda: CountPresent(present_value(self._table, parts[1]), parts[1]),
-            "distinct": lambda: CountDistinct(present_value(self._table, parts[1]), parts[1]),
-        }
-        if parts[0] not in made or len(parts) != (3 if parts[0] == "quantile" else 2):
+    def _measure(self, name: str, measure: Any, limits: Mapping[str, Any]) -> Aggregate:
+        kind, *arguments = (measure,) if isinstance(measure, str) else tuple(measure) or ("",)
+        found = next((one for known, one in aggregates.items() if known == kind), None)
+        if found is None or len(arguments) != (found.operand is not AggregateOperand.ROWS) + len(found.examples):
             raise ParameterError(
                 f'The measure "{name}" is not understood.',
-                fix=f'write "count", "units", or (kind, column) with one of the kinds {", ".join(made)}.',
+                fix=f'write "count", "units", or (kind, column) with one of the kinds {", ".join(_kinds())}.',
             )
-        return made[parts[0]]()
+        match found.operand:
+            case AggregateOperand.ROWS:
+                return found.make()
+            case AggregateOperand.VALUE:
+                return found.make(present_value(self._table, arguments[0]), arguments[0])
+        column, *further = arguments
+        return found.make(self._bounded(column, limits.get(column), is_squared=found.is_squared), *further)
+
+
+def _kinds() -> list[str]:
+    """Return the kinds of measures that have a column, those of numbers first."""
+    named = [(kind.operand, name) for name, kind in aggregates.items()]
+    return [
+        name
+        for wanted in (AggregateOperand.NUMBER, AggregateOperand.VALUE)
+        for operand, name in named
+        if operand is wanted
+    ]
 
 
 def _names(columns: Sequence[str]) -> list[str]:

@@ -61,7 +61,11 @@ def made(hub: Hub, client: TestClient, dataset: str, **parameters: Any) -> str:
 
 
 def test_a_preview_says_what_is_promised_and_that_it_is_not_differential_privacy(ada: TestClient, dataset: str) -> None:
-    wanted = {"k": 3, "diversity": [{"attribute": "diagnosis", "l": 2}]}
+    wanted = {
+        "k": 3,
+        "diversity": [{"attribute": "diagnosis", "l": 2}],
+        "further_models": ["alpha_k_anonymity(attribute=diagnosis, alpha=0.75, k=2)"],
+    }
     seen = ada.post(
         f"{API}/datasets/{dataset}/services/{SERVICE}/preview", json={"parameters": wanted, "purpose": PURPOSE}
     ).json()
@@ -69,6 +73,7 @@ def test_a_preview_says_what_is_promised_and_that_it_is_not_differential_privacy
     assert seen["needs_approval"]
     assert "not differential privacy" in " ".join(seen["warnings"])
     assert "2 well-represented values" in seen["preview"]["text"]
+    assert "share above 0.75" in seen["preview"]["text"]
     assert seen["preview"]["columns"] == ["age", "sex", "diagnosis"]
 
 
@@ -83,6 +88,9 @@ def test_a_preview_says_what_is_promised_and_that_it_is_not_differential_privacy
         ({"diversity": [{"attribute": "diagnosis", "l": 0.5}]}, "l=3"),
         ({"closeness": [{"attribute": "diagnosis", "t": 2}]}, ""),
         ({"closeness": [{"attribute": "diagnosis", "t": 0.2, "kind": "hierarchical"}]}, "give one"),
+        ({"further_models": ["k_anonymty(k=2)"]}, "use one of k_anonymity"),
+        ({"further_models": ["p_sensitivity(attribute=age, p=2, k=2)"]}, "the role sensitive"),
+        ({"further_models": ["k_map(k=2)"]}, "use another model"),
         ({"suppression_limit": "2"}, ""),
         ({"algorithm": "anatomy"}, "see /api/v1/services/release.anonymize"),
         ({"columns": ["diagnosis"]}, "quasi"),

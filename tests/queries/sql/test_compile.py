@@ -14,23 +14,23 @@ from cloister.data.schema import Schema
 from cloister.data.sources import open_table
 from cloister.data.values import StorageType
 from cloister.errors import MissingBoundsError, ParameterError, UnconfirmedSchemaError, UnsafeQueryError
-from cloister.queries._contribution import Contribution
-from cloister.queries._query_plan import plan
-from cloister.queries._question import (
+from cloister.queries._aggregates import (
     CountDistinct,
-    CountPresent,
+    CountNotNull,
     CountRows,
     CountUnits,
     Extreme,
-    GroupKey,
     Mean,
     Quantile,
     StandardDeviation,
     Total,
     Variance,
 )
+from cloister.queries._contribution import Contribution
+from cloister.queries._query_plan import plan
+from cloister.queries._question import GroupKey
 from cloister.queries.catalog import Catalog
-from cloister.queries.payment import Price
+from cloister.queries.payment import check_price
 from cloister.queries.sql import compile_sql
 
 
@@ -49,10 +49,10 @@ def aggregate(catalog: Catalog, text: str) -> object:
     [
         ("COUNT(*)", CountRows, {}),
         ("COUNT(1)", CountRows, {}),
-        ("COUNT(income)", CountPresent, {"label": "income"}),
-        ("COUNT_IF(age > 5)", CountPresent, {}),
-        ("COUNT(*) FILTER (WHERE age > 5)", CountPresent, {"label": "rows"}),
-        ("COUNT(age) FILTER (WHERE age > 5)", CountPresent, {"label": "age"}),
+        ("COUNT(income)", CountNotNull, {"label": "income"}),
+        ("COUNT_IF(age > 5)", CountNotNull, {}),
+        ("COUNT(*) FILTER (WHERE age > 5)", CountNotNull, {"label": "rows"}),
+        ("COUNT(age) FILTER (WHERE age > 5)", CountNotNull, {"label": "age"}),
         ("COUNT(DISTINCT sex)", CountDistinct, {"label": "sex"}),
         ("COUNT(DISTINCT sex) FILTER (WHERE age > 5)", CountDistinct, {"label": "sex"}),
         ("SUM(age)", Total, {}),
@@ -297,4 +297,4 @@ def test_a_range_of_numbers_is_public_if_an_answer_can_show_it(steps: int, is_pu
         assert (question.keys[0].labels or ())[:3] == (0, 0.5, 1)
         return
     with pytest.raises(ParameterError, match="at most 1,000,000: categories"):
-        plan(question, Contribution(), Price.of(epsilon=1))
+        plan(question, Contribution(), check_price(epsilon=1))

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from sqlglot import exp
 
 from cloister.errors import UnsafeQueryError
-from cloister.queries._question import CountPresent, FixedPointNumber, Total
+from cloister.queries._aggregates import CountNotNull, Total
+from cloister.queries._question import FixedPointNumber
 from cloister.queries.catalog import Catalog
 from cloister.queries.sql import compile_sql
 from tests.support import engine_tables, exact_answers, expressions
@@ -82,7 +83,7 @@ def test_conditions_on_computed_numbers_are_exact(engine: Engine) -> None:
                 _refused(error, "too large a number")
                 continue
             (count,) = question.aggregates
-            assert isinstance(count, CountPresent)
+            assert isinstance(count, CountNotNull)
             kept.append((count.of, holds, text))
         assume(kept)
         cells = exact_answers.evaluate(question_rows(catalog), [exp.column("c0"), *(sql for sql, _, _ in kept)])

@@ -13,7 +13,7 @@ import pytest
 
 from cloister.data.columns import Column
 from cloister.data.schema import Schema
-from cloister.queries._question import Total
+from cloister.queries._aggregates import Total
 from cloister.queries.catalog import Catalog
 from cloister.queries.sql import compile_sql
 from tests.support import engine_tables, exact_answers

@@ -7,15 +7,17 @@ one value) has an infinite number, or None where the attribute has no order or n
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from cloister.anonymize.models import EquivalenceClasses, Histogram, ModelCheck, check_of
-from cloister.core.guarantees import BetaLikeness, LDiversity, TCloseness
+from cloister.anonymize.models import EquivalenceClasses, Histogram, ModelCheck, check_of, model_from
+from cloister.core.guarantees import BetaLikeness, Guarantee, LDiversity, Syntactic, TCloseness
+from cloister.errors import ParameterError, UnknownColumnError
 
-__all__ = ["AttainedModels", "AttainedValues", "measure_values"]
+__all__ = ["AskedModel", "AttainedModels", "AttainedValues", "measure_models", "measure_values"]
 
 _RECURSIVE = (2, 3)
 
@@ -82,6 +84,29 @@ class AttainedModels:
         return {**asdict(self), "sensitive": [item.to_dict() for item in self.sensitive]}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedModel:
+    """A model that somebody asked about.
+
+    Attributes:
+        model: what was asked.
+        attained: the number that the worst class attains, in the model's own terms.
+        is_satisfied: whether all classes satisfy it.
+    """
+
+    model: Guarantee
+    attained: float
+    is_satisfied: bool
+
+    def __str__(self) -> str:
+        return f"{'' if self.is_satisfied else 'not '}satisfied; the worst class attains {self.attained:.4g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values; an infinite number is written as None."""
+        attained = self.attained if math.isfinite(self.attained) else None
+        return {"model": self.model.to_dict(), "attained": attained, "satisfied": self.is_satisfied}
+
+
 class OneHistogram(EquivalenceClasses):
     """Classes of which one histogram was counted already."""
 
@@ -125,6 +150,27 @@ def measure_values(classes: EquivalenceClasses, name: str, histogram: Histogram)
         beta=_most(check_of(BetaLikeness(name, beta=1, kind="basic")), known),
         distinct_beside_others=_beside_others(classes, name),
     )
+
+
+def measure_models(
+    classes: EquivalenceClasses, models: Iterable[object], *, subject: str | None
+) -> tuple[AskedModel, ...]:
+    """Return how well classes satisfy models, k counting persons where a column tells them apart."""
+    return tuple(_measure_model(classes, model_from(model), subject) for model in models)
+
+
+def _measure_model(classes: EquivalenceClasses, model: Guarantee, subject: str | None) -> AskedModel:
+    if isinstance(model, Syntactic) and subject is not None and hasattr(model, "k"):
+        model = model.with_unit(subject)
+    check, names = check_of(model), [item.name for item in classes.cells.sensitive]
+    if check.needs_population:
+        raise ParameterError(
+            f"{model.kind} compares with a population.", fix="give population=..., which k-map is measured with."
+        )
+    if check.attribute is not None and check.attribute not in names:
+        raise UnknownColumnError(check.attribute, names)
+    worst = _worst if check.more_is_safer else _most
+    return AskedModel(model=model, attained=worst(check, classes), is_satisfied=bool(check.holds(classes).all()))
 
 
 def _worst(check: ModelCheck, classes: EquivalenceClasses) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -75,6 +76,8 @@ KNOWN_CAVEATS = {
 }
 
 REGISTRY: dict[str, type[Guarantee]] = {}
+PACKAGES_WITH_KINDS = ("cloister.anonymize.models",)
+"""Packages that define further kinds, beside what checks them."""
 _G = TypeVar("_G", bound="type[Guarantee]")
 
 
@@ -82,6 +85,16 @@ def register(cls: _G) -> _G:
     """Make a kind of guarantee known to `guarantee_from_dict`."""
     REGISTRY[cls.kind] = cls
     return cls
+
+
+def find_kind(kind: str) -> type[Guarantee] | None:
+    """Return a kind of guarantee by its name; None if there is none."""
+    if kind not in REGISTRY:
+        # A model of released tables may stand beside its check, in a package above this one, which is loaded by name
+        # and only to read what such a model promised, for example on a certificate.
+        for package in PACKAGES_WITH_KINDS:
+            importlib.import_module(package)
+    return REGISTRY.get(kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from cloister.core.guarantees.base import KNOWN_CAVEATS, REGISTRY, Caveat, Guarantee, register
+from cloister.core.guarantees.base import KNOWN_CAVEATS, Caveat, Guarantee, find_kind, register
 from cloister.core.guarantees.syntactic import CLOSING, Syntactic
 from cloister.errors import ParameterError, ParameterTypeError
 
@@ -63,12 +63,12 @@ def guarantee_from_dict(values: Mapping[str, Any]) -> Guarantee:
     if not isinstance(values, Mapping):
         raise ParameterTypeError("This is not a dictionary.", fix="use the dictionary as to_dict() wrote it.")
     kind, _, version = str(values.get("schema", "")).removeprefix("cloister.guarantee.").partition("/")
-    if kind not in REGISTRY or version != "1":
+    cls = find_kind(kind)
+    if cls is None or version != "1":
         raise ParameterError(
             "This is not a guarantee that this version of cloister can read.",
             fix="use a dictionary written by to_dict(), or a newer cloister.",
         )
-    cls = REGISTRY[kind]
     known = {item.name for item in fields(cls)}
     # Nothing may be missing: a guarantee that lost its caveats would promise more than was promised.
     if values.keys() != known | {"schema", "holds"} or not isinstance(values["unit"], str):

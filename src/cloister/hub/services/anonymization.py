@@ -11,11 +11,12 @@ about the people in the table, so it never leaves the circle of those who own th
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from cloister.anonymize import AnatomyRelease, Release, anonymize, assess, plan_release
+from cloister.anonymize.models import parse_model
 from cloister.core.guarantees import Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
 from cloister.data.columns import Role
 from cloister.data.table import Table
@@ -68,6 +69,12 @@ class WantedRelease(ServiceParameters):
     )
     diversity: tuple[Diversity, ...] = Field(default=(), max_length=20, title="l-diversity of sensitive columns")
     closeness: tuple[Closeness, ...] = Field(default=(), max_length=20, title="t-closeness of sensitive columns")
+    further_models: tuple[Annotated[str, Field(max_length=500)], ...] = Field(
+        default=(),
+        max_length=20,
+        title="Further models",
+        description="Each by its name, such as p_sensitivity(attribute=diagnosis, p=2, k=5).",
+    )
     algorithm: Literal["automatic", "optimal", "mondrian", "top_down", "clustering", "mdav"] = Field(
         default="automatic", title="Algorithm", description="Automatic takes the one that loses least."
     )
@@ -88,6 +95,7 @@ class WantedRelease(ServiceParameters):
             KAnonymity(k=self.k),
             *(LDiversity(item.attribute, l=item.l, kind=item.kind, c=item.c) for item in self.diversity),
             *(TCloseness(item.attribute, t=item.t, kind=item.kind) for item in self.closeness),
+            *map(parse_model, self.further_models),
         ]
 
     def settings(self) -> dict[str, Any]:

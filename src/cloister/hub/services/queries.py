@@ -18,7 +18,7 @@ from cloister.hub.domain.views import check_query
 from cloister.hub.services.protected_tables import csv_file, private_table
 from cloister.hub.services.registry import ServiceOutcome, ServiceParameters, ServicePlan, ServiceWork, service_registry
 from cloister.queries.answers import Frame
-from cloister.queries.payment import Price
+from cloister.queries.payment import check_price
 
 _FUNCTIONS = {
     "sum": exp.Sum,
@@ -106,7 +106,7 @@ class PrivateQuestion(ServiceParameters):
 
     def price(self) -> dict[str, Any]:
         """Return the price as questions take it."""
-        Price.of(epsilon=self.epsilon, rho=self.rho, delta=self.delta)
+        check_price(epsilon=self.epsilon, rho=self.rho, delta=self.delta)
         return {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta}
 
 

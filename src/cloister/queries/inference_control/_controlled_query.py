@@ -24,17 +24,9 @@ from sqlglot import exp
 from cloister.data.engines.predicates import quote
 from cloister.data.table import Table
 from cloister.errors import ParameterError, UnsafeQueryError
+from cloister.queries._aggregates import Aggregate, CountNotNull, CountRows, Extreme, Mean, Total
 from cloister.queries._cells import check_size
-from cloister.queries._question import (
-    Aggregate,
-    CountPresent,
-    CountRows,
-    Extreme,
-    FixedPointNumber,
-    GroupKey,
-    Mean,
-    Total,
-)
+from cloister.queries._question import FixedPointNumber, GroupKey
 from cloister.queries.catalog import Catalog, column_number, present_value
 from cloister.queries.inference_control._cut_points import Cut, CutPoints
 from cloister.queries.inference_control._linear_audit import Mask
@@ -96,7 +88,7 @@ def read_measure(aggregate: Aggregate, table: Table, *, confidential: Set[str], 
     match aggregate:
         case CountRows():
             return ControlledMeasure(kind="count")
-        case CountPresent(of=of, label=label) if label in table.schema and present_value(table, label) == of:
+        case CountNotNull(of=of, label=label) if label in table.schema and present_value(table, label) == of:
             return ControlledMeasure(
                 kind="present", present=exp.Not(this=exp.Is(this=of.copy(), expression=exp.Null()))
             )

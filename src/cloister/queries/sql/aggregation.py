@@ -5,7 +5,7 @@ Groups are expressions, positions or names of output columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,21 +15,16 @@ from sqlglot import exp
 from cloister.data.engines.predicates import OperandFamily, quote, shorten
 from cloister.data.values import StorageType
 from cloister.errors import CloisterError, UnsafeQueryError
-from cloister.queries._question import (
+from cloister.queries._aggregates import (
     Aggregate,
     CountDistinct,
-    CountPresent,
+    CountNotNull,
     CountRows,
     CountUnits,
-    Extreme,
-    FixedPointNumber,
-    GroupKey,
-    Mean,
     Quantile,
-    StandardDeviation,
-    Total,
-    Variance,
+    sql_functions,
 )
+from cloister.queries._question import FixedPointNumber, GroupKey
 from cloister.queries.sql import _fixed_arithmetic as fixed_arithmetic, grammar
 from cloister.queries.sql._numeric_functions import constant_of
 from cloister.queries.sql._relations import QueryRelation
@@ -39,28 +34,16 @@ from cloister.queries.sql.row_expressions import RowResolver, function_name
 __all__ = ["AggregateReader", "Grouping", "is_aggregate"]
 
 
-_QUANTILES = {"Quantile", "QUANTILE_CONT", "QUANTILE_DISC", "PercentileCont", "PercentileDisc"}
-_OF_NUMBER: dict[str, Callable[[FixedPointNumber], Aggregate]] = {
-    "Sum": Total,
-    "Avg": Mean,
-    "Variance": Variance,
-    "VAR": Variance,
-    "VariancePop": lambda number: Variance(number, sample=False),
-    "Stddev": StandardDeviation,
-    "STD": StandardDeviation,
-    "StddevSamp": StandardDeviation,
-    "StddevPop": lambda number: StandardDeviation(number, sample=False),
-    "Min": lambda number: Extreme(number, largest=False),
-    "Max": lambda number: Extreme(number, largest=True),
-    "Median": lambda number: Quantile(number, Fraction(1, 2)),
-    "MEDIAN": lambda number: Quantile(number, Fraction(1, 2)),
-}
-_NAMES = {"Count", "CountIf", "COUNT_IF", *_QUANTILES, *_OF_NUMBER}
+_COUNTS_IF = ("CountIf", "COUNT_IF")
+_QUANTILES = ("Quantile", "QUANTILE_CONT", "QUANTILE_DISC", "PercentileCont", "PercentileDisc")
+_FORMS = {"Count", *_COUNTS_IF, *_QUANTILES}
+"""Aggregates with a grammar of their own; all others are functions of a number, found in the registry."""
 
 
 def is_aggregate(node: Any) -> bool:  # a node of any kind
     """Return whether a node is an aggregate, known or not."""
-    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup) or function_name(node) in _NAMES
+    name = function_name(node)
+    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup) or name in _FORMS or name in sql_functions
 
 
 class AggregateReader:
@@ -79,15 +62,22 @@ class AggregateReader:
             return self._within_group(node, condition)
         if name == "Count":
             return self._count(node, condition)
-        if name in ("CountIf", "COUNT_IF"):
+        if name in _COUNTS_IF:
             return self._present(
-                fixed_arithmetic.whole(1), [self._resolver.truth(_only(node)), condition], quote(node)[1:-1]
+                fixed_arithmetic.whole(1), [self._resolver.truth(*_arguments(node, 1)), condition], quote(node)[1:-1]
             )
         if name in _QUANTILES:
             return self._quantile(node, condition)
-        if name in _OF_NUMBER:
-            return _OF_NUMBER[name](self._number(_only(node), node, condition))
+        if name in sql_functions:
+            return self._function(node, name, condition)
         raise grammar.output_refusal(node)
+
+    def _function(self, node: exp.Expression, name: str, condition: exp.Expression | None) -> Aggregate:
+        """Return what a function of a number, and perhaps of constants, stands for."""
+        kind, make = sql_functions[name]
+        of, *further = _arguments(node, 1 + len(kind.examples))
+        constants = (constant_of(self._resolver, item, what=f"What {quote(node)} is told") for item in further)
+        return make(self._number(of, node, condition), *constants)
 
     def _filtered(self, node: exp.Expression, condition: exp.Expression | None) -> Aggregate:
         where = node.expression
@@ -108,12 +98,12 @@ class AggregateReader:
         term = self._resolver.term(counted)
         return self._present(term.sql, [condition], term.label)
 
-    def _present(self, counted: exp.Expression, conditions: list[exp.Expression | None], label: str) -> CountPresent:
+    def _present(self, counted: exp.Expression, conditions: list[exp.Expression | None], label: str) -> CountNotNull:
         for condition in conditions:
             # CASE without ELSE is missing where the condition fails, and so is not counted: FILTER, for every
             # engine.
             counted = counted if condition is None else fixed_arithmetic.case([(condition, counted)])
-        return CountPresent(counted, label)
+        return CountNotNull(counted, label)
 
     def _distinct(self, counted: exp.Distinct, node: exp.Expression, condition: exp.Expression | None) -> Aggregate:
         _check(counted, {"expressions"})
@@ -171,12 +161,12 @@ class AggregateReader:
         return replace(number, steps=fixed_arithmetic.case([(condition, number.steps)]))
 
 
-def _only(node: Any) -> exp.Expression:  # a function of one argument
-    """Return the one argument of a function."""
+def _arguments(node: Any, number: int) -> list[exp.Expression]:  # a function
+    """Return the arguments of a function that has so many."""
     given = node.expressions if isinstance(node, exp.Anonymous) else [part for part in node.args.values() if part]
-    if len(given) != 1 or not isinstance(given[0], exp.Expression):
+    if len(given) != number or not all(isinstance(item, exp.Expression) for item in given):
         raise grammar.output_refusal(node)
-    return given[0]
+    return list(given)
 
 
 def _check(node: exp.Expression, known: set[str]) -> None:

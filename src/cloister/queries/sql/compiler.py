@@ -202,10 +202,8 @@ def _no_aggregates(select: exp.Select) -> UnsafeQueryError:
 
 def _check_sizes(question: Question, sizes: Sizes) -> None:
     for aggregate in question.aggregates:
-        inner = getattr(aggregate, "of", None)
-        sql = getattr(inner, "steps", inner)
-        if isinstance(sql, exp.Expression):
-            sizes.check(sql)
+        if aggregate.operand is not None:
+            sizes.check(aggregate.operand)
     for key in question.keys:
         sizes.check(key.group)
     if question.rows.condition is not None:

@@ -21,7 +21,7 @@ from cloister.data.engines.base import as_date, as_timestamp
 from cloister.data.engines.predicates import number_text, quote
 from cloister.data.values import StorageType
 from cloister.errors import UnsafeQueryError
-from cloister.queries._question import Aggregate, describe
+from cloister.queries._aggregates import Aggregate
 from cloister.queries.answers import Estimate
 from cloister.queries.sql import grammar
 from cloister.queries.sql._formulas import (
@@ -217,7 +217,7 @@ class OutputResolver:
 
     def _noisy(self, node: exp.Expression) -> NoisyColumn:
         aggregate = self._reader.read(node)
-        text = describe(aggregate)
+        text = aggregate.canonical()
         self._aggregates.setdefault(text, aggregate)
         return NoisyColumn(list(self._aggregates).index(text))
 
