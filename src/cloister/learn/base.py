@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cloister.accounting.events import Event
 from cloister.accounting.payment import finish, pay
-from cloister.core.guarantees import DifferentialPrivacy
+from cloister.core.guarantees import ApproxDP, PureDP
 from cloister.core.provenance import Provenance
 from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
 from cloister.core.registry import Registry
@@ -70,7 +70,7 @@ class TrainingPlan:
 class FitPreview:
     """What a fit would promise, its paid steps, what they are for the accountants, and the error to expect."""
 
-    guarantee: DifferentialPrivacy
+    guarantee: PureDP | ApproxDP
     steps: tuple[FitStep, ...]
     event: Event
     outlook: FitOutlook | None = None
@@ -136,7 +136,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     target_bounds = None  # type: Any
     bins = None  # type: Any
 
-    guarantee_: DifferentialPrivacy = field(init=False)
+    guarantee_: PureDP | ApproxDP = field(init=False)
     encoding_: Encoding = field(init=False)
     steps_: tuple[FitStep, ...] = field(init=False)
     provenance_: Provenance = field(init=False)

@@ -104,7 +104,7 @@ _TELLING = 0.5
 """A margin of half of all there is: beyond, an estimate says nothing."""
 
 
-class ByValue(dict[Category, float]):
+class ByValue(dict[Any, float]):  # keys are values of a domain, or pairs of them
     """A number for each value of the domain, in its order; `numpy.asarray` gives the numbers alone."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001  # numpy's own signature

@@ -20,7 +20,9 @@ from typing import Any
 from cloister.accounting.conversions import gaussian_multiplier, zero_concentrated_to_epsilon
 from cloister.accounting.events import ApproxEvent, Event, PureEvent, SequenceEvent
 from cloister.core import exact, validation
-from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, PureDP
+from cloister.core.construction import construct
+from cloister.core.exact import Number
+from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.errors import ParameterError
 from cloister.mechanisms.step_noise import GaussianSteps, LaplaceSteps
 
@@ -62,6 +64,24 @@ class NoiseAllowance:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     unit: str = "row"
     max_rows_per_unit: int = 1
+
+    def __init__(
+        self,
+        *,
+        total_epsilon: Number,
+        total_delta: Number = 0,
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+        unit: str = "row",
+        max_rows_per_unit: int = 1,
+    ) -> None:
+        construct(
+            self,
+            total_epsilon=total_epsilon,
+            total_delta=total_delta,
+            adjacency=adjacency,
+            unit=unit,
+            max_rows_per_unit=max_rows_per_unit,
+        )
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -152,7 +172,7 @@ class NoiseAllowance:
             return PureEvent(epsilon=self.total_epsilon)
         return ApproxEvent(epsilon=self.total_epsilon, delta=self.total_delta)
 
-    def guarantee(self, *, assumptions: tuple[str, ...] = (), free: bool = False) -> DifferentialPrivacy:
+    def guarantee(self, *, assumptions: tuple[str, ...] = (), free: bool = False) -> PureDP | ApproxDP:
         """Return what a model promises; one that is ``free`` does not look at the rows."""
         common: dict[str, Any] = {"adjacency": self.adjacency, "unit": self.unit, "assumptions": assumptions}
         if free:

@@ -7,9 +7,10 @@ value goes in; the answer that comes out carries the guarantee, the event for th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ from cloister.core.registry import Registry
 from cloister.core.result import Result
 from cloister.errors import ParameterError, ParameterTypeError
 
-Value: TypeAlias = "int | float | NDArray[np.int64] | NDArray[np.float64]"
+Value_co = TypeVar("Value_co", bound="float | NDArray[Any]", covariant=True)
+Numbers: TypeAlias = "Sequence[Any] | NDArray[Any]"
 
 ROOM = 2**62
 """Integers up to here leave room for noise in 64 bits."""
@@ -86,12 +88,12 @@ class PurePromise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyAnswer(Result):
+class NoisyAnswer(Result, Generic[Value_co]):
     """A number, or a vector of numbers, with noise of a known size."""
 
     schema: ClassVar[str] = "cloister.answer/1"
 
-    value: Value
+    value: Value_co
     mechanism: AdditiveNoise = field(repr=False)
     event: Event = field(repr=False)
 
@@ -101,8 +103,9 @@ class NoisyAnswer(Result):
 
     def interval(self, confidence: object = 0.95) -> tuple[Any, Any]:
         """Return (low, high), each of the shape of the value."""
+        value: Any = self.value  # NumPy adds to numbers and arrays alike
         margin = self.margin(confidence)
-        return self.value - margin, self.value + margin
+        return value - margin, value + margin
 
     def __str__(self) -> str:
         margin = self.margin()

@@ -433,7 +433,7 @@ class TruncatedLaplace:
         outside = 1 - float(validation.check_confidence(confidence))
         return min(float(self._width()), self.scale * math.log(1 / outside) + float(self.granularity))
 
-    def release(self, value: object, *, random_state: RandomState = None) -> NoisyAnswer:
+    def release(self, value: object, *, random_state: RandomState = None) -> NoisyAnswer[float]:
         """Return one number from the restricted law around the value, which is first clamped to the bounds."""
         source, guarantee = open_source(random_state, self.guarantee)
         step = self._draw(source, self._step_of(value))

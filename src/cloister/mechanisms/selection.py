@@ -83,6 +83,28 @@ class Select(PurePromise):
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     unit: str = "row"
 
+    def __init__(
+        self,
+        *,
+        candidates: Sequence[Any],
+        score_sensitivity: Number,
+        epsilon: Number,
+        monotone: bool = False,
+        method: str = "permute_and_flip",
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+        unit: str = "row",
+    ) -> None:
+        construct(
+            self,
+            candidates=candidates,
+            score_sensitivity=score_sensitivity,
+            epsilon=epsilon,
+            monotone=monotone,
+            method=method,
+            adjacency=adjacency,
+            unit=unit,
+        )
+
     def __post_init__(self) -> None:
         _check_candidates(self.candidates)
         object.__setattr__(self, "candidates", tuple(self.candidates))

@@ -10,18 +10,20 @@ people choose levels before they see the question, or offer one default for each
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.core.guarantees import Caveat, LocalDP
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_choice
+from cloister.data.columns import Category
 from cloister.errors import OutsideDomainError, ParameterError, ParameterTypeError
 from cloister.local._output_space import report_error
 from cloister.local.collection._question_protocols import protocol_by_size, protocol_for
@@ -32,6 +34,8 @@ from cloister.local.protocol import FOLLOWED, Protocol, check_local_epsilon
 from cloister.local.reports import SCHEMA, Reports, foreign, items_of
 
 __all__ = ["LEVELS", "LEVEL_IS_VISIBLE", "LeveledQuestion", "LeveledReports", "PrivacyLevels"]
+
+_Estimate = TypeVar("_Estimate", bound=FrequencyEstimate | MeanEstimate)
 
 LEVEL_IS_VISIBLE = Caveat(
     "level_is_visible",
@@ -88,7 +92,7 @@ LEVELS = PrivacyLevels({"off": None, "low": 4, "medium": 1, "high": Fraction(1, 
 class LeveledReports:
     """Reports by level, and how many people gave no answer."""
 
-    question: LeveledQuestion
+    question: LeveledQuestion[Any]  # shares, or a mean
     parts: Mapping[str, Reports]
     skipped: Mapping[str, int] = field(default_factory=dict)
 
@@ -122,7 +126,7 @@ class LeveledReports:
         return "".join(json.dumps(report, ensure_ascii=False) + "\n" for report in self.to_dicts())
 
 
-class LeveledQuestion:
+class LeveledQuestion(Generic[_Estimate]):
     """One question that each person answers at a level of their own.
 
     Attributes:
@@ -136,11 +140,26 @@ class LeveledQuestion:
     (2000, 1000)
     """
 
+    @overload
+    def __init__(
+        self: LeveledQuestion[FrequencyEstimate],
+        question: Sequence[Category] | int | Domain,
+        *,
+        levels: PrivacyLevels | Mapping[str, Number | None] = LEVELS,
+        protocol: Callable[..., Protocol] = protocol_by_size,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: LeveledQuestion[Any],
+        question: Callable[..., Protocol],
+        *,
+        levels: PrivacyLevels | Mapping[str, Number | None] = LEVELS,
+    ) -> None: ...
     def __init__(
         self,
         question: object,
         *,
-        levels: PrivacyLevels | Mapping[str, object] = LEVELS,
+        levels: PrivacyLevels | Mapping[str, Number | None] = LEVELS,
         protocol: Callable[..., Protocol] = protocol_by_size,
     ) -> None:
         """Agree on what is asked, and at which levels.
@@ -205,7 +224,7 @@ class LeveledQuestion:
             return sum(others, start=first)
         return self._sort_by_level(items)
 
-    def estimate(self, reports: Any) -> LeveledEstimate:  # whatever holds reports
+    def estimate(self, reports: Any) -> LeveledEstimate[_Estimate]:  # whatever holds reports
         """Return the stratified and the pooled estimate, and whether the levels differ.
 
         Raises:

@@ -37,11 +37,11 @@ class Answerable(Protocol):
         """Return what one answer costs."""
         ...
 
-    def encode(self, values: Any) -> tuple[Any, bool]:  # one value, or one for each attribute
+    def encode(self, values: Any, /) -> tuple[Any, bool]:  # one value, or one for each attribute
         """Return codes, and whether they are of one person."""
         ...
 
-    def randomize(self, values: Any, *, random_state: RandomState = None) -> Any:  # reports of some kind
+    def randomize(self, values: Any, /, *, random_state: RandomState = None) -> Any:  # reports of some kind
         """Return what is sent."""
         ...
 

@@ -21,6 +21,8 @@ from fractions import Fraction
 from typing import Any
 
 from cloister.core import exact
+from cloister.core.construction import construct
+from cloister.core.exact import Number
 from cloister.core.guarantees.base import factor_text
 from cloister.core.validation import check_epsilon, check_probability
 from cloister.errors import CloisterError, ParameterError, ParameterTypeError, a_or_an
@@ -188,6 +190,9 @@ class SurveyLevel:
 
     name: str
     epsilon: Fraction | None
+
+    def __init__(self, name: str, epsilon: Number | None) -> None:
+        construct(self, name=name, epsilon=epsilon)
 
     def __post_init__(self) -> None:
         check_name(self.name, what="level")

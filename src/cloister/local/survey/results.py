@@ -94,7 +94,7 @@ class QuestionResult(Result):
     schema: ClassVar[str] = "cloister.survey_question/1"
 
     question: SurveyQuestion
-    together: LeveledEstimate
+    together: LeveledEstimate[FrequencyEstimate | MeanEstimate]
     levels: tuple[LevelResult, ...]
     poisoning: Movement
     mean: MeanEstimate | None = None
