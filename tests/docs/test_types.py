@@ -13,11 +13,13 @@ import json
 import re
 import subprocess
 import sys
+import types
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+import cloister as cl
 from tests.docs import markdown
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +35,14 @@ strict = true
 ignore_missing_imports = true
 """
 PYRIGHT = {"typeCheckingMode": "standard"}
+
+_WRONG = """\
+import cloister as cl
+cl.Budget(epsilon=[1])
+cl.anonymize("adult.csv", models=3)
+cl.Nothing
+cl.learn.Nothing
+"""
 
 
 def _place(lines: list[str], added: Iterable[str], line: int) -> None:
@@ -79,9 +89,17 @@ def _imports(path: Path, module: str, used: set[str]) -> Iterator[str]:
                 yield f"from {module} import {name}"
 
 
+def _script_of_names() -> list[str]:
+    """Return every public name of the library and of its packages, as a user who asks an editor for them sees it."""
+    packages = {name: found for name in dir(cl) if isinstance(found := getattr(cl, name), types.ModuleType)}
+    inner = [f"cl.{package}.{name}" for package, found in packages.items() for name in getattr(found, "__all__", ())]
+    return ["import cloister as cl", *(f"cl.{name}" for name in dir(cl)), *inner]
+
+
 def _write_scripts(folder: Path) -> dict[str, str]:
     """Write the script of each page and of each module with examples; return what each script was made of."""
-    made = {}
+    (folder / "names.py").write_text("\n".join(_script_of_names()) + "\n", encoding="utf-8")
+    made = {"names.py": "the public names"}
     scripts = {path: _script_of_page(path) for path in PAGES} | {path: _script_of_module(path) for path in MODULES}
     for path, lines in scripts.items():
         if lines:
@@ -112,21 +130,29 @@ def _refused_by_pyright(folder: Path, made: dict[str, str]) -> list[str]:
     ]
 
 
-@pytest.mark.slow
-def test_the_examples_pass_mypy_and_pyright(tmp_path: Path) -> None:
-    made = _write_scripts(tmp_path)
-    assert {"README.md", "docs/index.md", "src/cloister/mechanisms/selection.py"} <= set(made.values())
-    refused = _refused_by_mypy(tmp_path, made) + _refused_by_pyright(tmp_path, made)
-    assert not refused, "\n".join(refused)
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What each checker says about all scripts, and about one that is wrong."""
+    folder = tmp_path_factory.mktemp("scripts")
+    made = _write_scripts(folder)
+    assert {"README.md", "docs/how-to/add-noise.md", "src/cloister/mechanisms/selection.py"} <= set(made.values())
+    (folder / "wrong.py").write_text(_WRONG, encoding="utf-8")
+    made["wrong.py"] = "wrong.py"
+    return {"mypy": _refused_by_mypy(folder, made), "pyright": _refused_by_pyright(folder, made)}
 
 
 @pytest.mark.slow
-def test_a_wrong_example_is_found(tmp_path: Path) -> None:
-    example = 'import cloister as cl\n\ncl.Budget(epsilon=[1])\ncl.anonymize("adult.csv", models=3)\ncl.learn.Nothing\n'
-    (tmp_path / "wrong.py").write_text(example, encoding="utf-8")
-    for refused in (_refused_by_mypy, _refused_by_pyright):
-        found = refused(tmp_path, {"wrong.py": "docs/wrong.md"})
-        assert {line.split(": ")[0] for line in found} == {f"docs/wrong.md:{line}" for line in (3, 4, 5)}
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_the_examples_pass(checker: str, refused: dict[str, list[str]]) -> None:
+    found = [line for line in refused[checker] if not line.startswith("wrong.py:")]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_a_wrong_example_is_found(checker: str, refused: dict[str, list[str]]) -> None:
+    found = {line.split(": ")[0] for line in refused[checker] if line.startswith("wrong.py:")}
+    assert found == {f"wrong.py:{line}" for line in (2, 3, 4, 5)}
 
 
 def test_lines_of_a_script_stand_where_the_reader_finds_them(tmp_path: Path) -> None:
@@ -135,6 +161,6 @@ def test_lines_of_a_script_stand_where_the_reader_finds_them(tmp_path: Path) -> 
     assert _script_of_page(page) == ["", "", "", "x = 1", *[""] * 7, "y = x"]
     module = ROOT / "src" / "cloister" / "mechanisms" / "selection.py"
     lines, source = _script_of_module(module), module.read_text("utf-8").splitlines()
-    shared = [(mine, theirs) for mine, theirs in zip(lines[1:], source[1:], strict=False) if mine and mine[0] == " "]
-    assert len(shared) > 3
-    assert all(theirs.strip()[4:] == mine[4:] for mine, theirs in shared)
+    shared = [(mine, theirs) for mine, theirs in zip(lines, source, strict=False) if mine.startswith("    ")]
+    assert shared
+    assert all(theirs == f"    >>> {mine[4:]}" for mine, theirs in shared)
