@@ -14,7 +14,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,7 +141,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     steps_: tuple[FitStep, ...] = field(init=False)
     provenance_: Provenance = field(init=False)
 
-    def fit(self, X: Any, y: Any = None) -> Any:  # itself
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from protected rows, for the price of epsilon and delta.
 
         Args:

@@ -69,7 +69,8 @@ class Respondent:
     >>> from cloister.accounting.ledger import open_ledger
     >>> from cloister.local import RandomizedResponse
     >>> me = Respondent("p1", study="demo", ledger=open_ledger("memory:"), budget=Budget(epsilon=2))
-    >>> report = me.report(RandomizedResponse(epsilon="1.5"), True)
+    >>> len(me.report(RandomizedResponse(epsilon="1.5"), True))
+    1
     >>> me.remaining
     Budget(epsilon=0.5)
     """

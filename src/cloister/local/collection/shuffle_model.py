@@ -27,7 +27,7 @@ _E = TypeVar("_E", FrequencyEstimate, MeanEstimate, DistributionEstimate, Vector
 def central_guarantee(local: LocalDP, *, reports: int, delta: object) -> tuple[ApproxDP | None, str]:
     """Return the central guarantee of shuffled reports, None if there are too few; and a sentence about it.
 
-    >>> central, words = central_guarantee(LocalDP(epsilon=1), reports=100_000, delta=1e-6)
+    >>> _, words = central_guarantee(LocalDP(epsilon=1), reports=100_000, delta=1e-6)
     >>> words
     'If the reports are shuffled: epsilon = 0.072555, delta = 1e-06 centrally, next to epsilon = 1 locally.'
     """

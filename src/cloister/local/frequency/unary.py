@@ -190,7 +190,8 @@ class UnarySet(SupportProtocol):
     One person's value is a set or a list of picks, perhaps empty; many people's are a list of those.
 
     >>> protocol = UnarySet(domain=["bus", "bike", "car", "train"], epsilon=2, most=2)
-    >>> report = protocol.randomize({"bus", "bike"})
+    >>> len(protocol.randomize({"bus", "bike"}))
+    1
     >>> estimate = protocol.estimate(protocol.randomize([["bus"]] * 600 + [["bike", "bus"]] * 400))
     >>> list(estimate.counts)
     ['bus', 'bike', 'car', 'train']
