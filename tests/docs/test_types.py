@@ -15,6 +15,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -70,11 +71,10 @@ def _script_of_page(path: Path) -> list[str]:
 def _script_of_module(path: Path) -> list[str]:
     """Return each docstring as a function of its own, after the names that `doctest` gives it."""
     parts = path.relative_to(ROOT / "src").with_suffix("").parts
-    name = ".".join(part for part in parts if part != "__init__")
-    found = doctest.DocTestFinder().find(importlib.import_module(name))
+    module = importlib.import_module(".".join(part for part in parts if part != "__init__"))
+    found = doctest.DocTestFinder().find(module)
     tests = sorted((test for test in found if test.examples), key=lambda test: test.lineno or 0)
-    sources = [example.source for test in tests for example in test.examples]
-    lines = ["; ".join(_imports(path, name, _names_from_outside(sources)))]
+    lines = ["; ".join(_imports(path, module, [example.source for test in tests for example in test.examples]))]
     for test in tests:
         _place(lines, ["def _() -> None:"], test.lineno or 0)
         for example in test.examples:
@@ -83,25 +83,23 @@ def _script_of_module(path: Path) -> list[str]:
     return lines
 
 
-def _names_from_outside(sources: list[str]) -> set[str]:
-    """Return the names that examples use and do not import themselves."""
+def _imports(path: Path, module: types.ModuleType, sources: list[str]) -> Iterator[str]:
+    """Yield imports of the names that examples find in their module, each from where the module has it."""
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
-    imported = {one.asname or one.name for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names}
-    return {node.id for node in nodes if isinstance(node, ast.Name)} - imported
-
-
-def _imports(path: Path, module: str, used: set[str]) -> Iterator[str]:
-    """Yield the imports of a module, and one of the names that it defines, as far as its examples use them."""
+    used = {node.id for node in nodes if isinstance(node, ast.Name)} & vars(module).keys()
+    used -= {name for node in nodes for name in _imported(node)}
     for node in ast.parse(path.read_text("utf-8")).body:
-        match node:
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                node.names = [one for one in names if (one.asname or one.name) in used]
-                if node.names:
-                    yield ast.unparse(node)
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) if name in used:
-                yield f"from {module} import {name}"
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) if name in used:
-                yield f"from {module} import {name}"
+        if isinstance(node, ast.Import | ast.ImportFrom) and used & _imported(node).keys():
+            node.names = [one for name, one in _imported(node).items() if name in used]
+            used -= _imported(node).keys()
+            yield ast.unparse(node)
+    if used:
+        yield f"from {module.__name__} import {', '.join(sorted(used))}"
+
+
+def _imported(node: ast.AST) -> dict[str, ast.alias]:
+    is_import = isinstance(node, ast.Import | ast.ImportFrom)
+    return {one.asname or one.name: one for one in node.names} if is_import else {}
 
 
 def _script_of_names() -> list[str]:
@@ -153,7 +151,9 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     assert {"README.md", "docs/how-to/add-noise.md", "src/cloister/mechanisms/selection.py"} <= set(made.values())
     (folder / "wrong.py").write_text(_WRONG, encoding="utf-8")
     made["wrong.py"] = "wrong.py"
-    return {"mypy": _refused_by_mypy(folder, made), "pyright": _refused_by_pyright(folder, made)}
+    with ThreadPoolExecutor() as pool:
+        mypy, pyright = (pool.submit(run, folder, made) for run in (_refused_by_mypy, _refused_by_pyright))
+    return {"mypy": mypy.result(), "pyright": pyright.result()}
 
 
 @pytest.mark.slow
