@@ -23,6 +23,7 @@ from cloister.accounting.budget import Budget
 from cloister.accounting.conversions import zero_concentrated_to_approx
 from cloister.accounting.events import Event
 from cloister.core import exact, validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import ZeroConcentratedDP
 from cloister.errors import AccountingError, ParameterError
 
@@ -96,7 +97,7 @@ _SMALLEST, _LARGEST = 2.0**-4, 2.0**40
 _HOPELESS = 1e3
 
 
-def calibrate_multiplier(plan: Callable[[Fraction], Event], *, epsilon: object, delta: object) -> Fraction:
+def calibrate_multiplier(plan: Callable[[Fraction], Event], *, epsilon: Number, delta: Number) -> Fraction:
     """Return a squared noise multiplier with which a plan is (epsilon, delta)-private, close to the smallest one.
 
     Args:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, TypeVar, overload
 from numpy.typing import NDArray
 
 from cloister.core import exact, validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.registry import Registry
@@ -89,7 +90,7 @@ class Protocol(ABC):
         if missing:
             raise InternalError(f'the local protocol "{cls.name}" does not state {", ".join(missing)}')
 
-    def __init__(self, *, epsilon: object) -> None:
+    def __init__(self, *, epsilon: Number | None) -> None:
         self.epsilon = check_local_epsilon(epsilon)
 
     @overload

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.accounting.events import Event, PureEvent
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, DifferentialPrivacy, Guarantee, PureDP
 from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
 from cloister.core.registry import Registry
@@ -62,7 +63,7 @@ class AdditiveNoise(Protocol):
         """Return the standard deviation of the noise on one coordinate."""
         ...
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers the noise on one coordinate with a probability."""
         ...
 
@@ -97,11 +98,11 @@ class NoisyAnswer(Result, Generic[Value_co]):
     mechanism: AdditiveNoise = field(repr=False)
     event: Event = field(repr=False)
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers the error of one coordinate with a probability."""
         return self.mechanism.margin(confidence)
 
-    def interval(self, confidence: object = 0.95) -> tuple[Any, Any]:
+    def interval(self, confidence: Number = 0.95) -> tuple[Any, Any]:
         """Return (low, high), each of the shape of the value."""
         value: Any = self.value  # NumPy adds to numbers and arrays alike
         margin = self.margin(confidence)

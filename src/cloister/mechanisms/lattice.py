@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from cloister.accounting.events import Event
 from cloister.core import exact, validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, DifferentialPrivacy
 from cloister.core.random import RandomState
 from cloister.errors import ParameterError
@@ -153,7 +154,7 @@ class LatticeNoise:
         """Return the standard deviation of the noise on one coordinate."""
 
     @abstractmethod
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers the noise on one coordinate with a probability."""
 
     @abstractmethod

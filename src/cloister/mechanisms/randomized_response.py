@@ -30,7 +30,7 @@ from cloister.mechanisms.sampling.inversion import FixedPointInterval, bernoulli
 _LARGEST_EPSILON = 50
 
 
-def randomized_response_epsilon(truth: object, second: object) -> Fraction | None:
+def randomized_response_epsilon(truth: Number, second: Number) -> Fraction | None:
     """Return the epsilon of two coins, rounded up, or None when it is infinite.
 
     >>> epsilon = randomized_response_epsilon(0.5, 0.5)
@@ -81,7 +81,7 @@ class BinaryRandomizedResponse:
             )
 
     @classmethod
-    def for_epsilon(cls, epsilon: object, *, unit: str = "answer") -> BinaryRandomizedResponse:
+    def for_epsilon(cls, epsilon: Number, *, unit: str = "answer") -> BinaryRandomizedResponse:
         """Return the symmetric response true as often as epsilon allows, exp(epsilon) / (1 + exp(epsilon))."""
         loss = validation.check_epsilon(epsilon)
         if loss > _LARGEST_EPSILON:
@@ -124,7 +124,7 @@ class BinaryRandomizedResponse:
             (0, 1): lie_zero,
         }
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width for a single told bit: 0 when it is true often enough, else 1."""
         likely = min(self.transition()[1, 1], self.transition()[0, 0])
         return 0.0 if likely >= validation.check_confidence(confidence) else 1.0

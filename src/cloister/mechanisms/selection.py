@@ -125,7 +125,7 @@ class Select(PurePromise):
         weights = np.exp(-deficits(self._scores(scores), self.rate))
         return np.asarray(weights / weights.sum())
 
-    def shortfall(self, probability: object = 0.05) -> float:
+    def shortfall(self, probability: Number = 0.05) -> float:
         """Return how far below the best score the choice can be, except with a probability: ln(count/p) / rate."""
         beyond = validation.check_confidence(probability)
         return math.log(len(self.candidates) / float(beyond)) / float(self.rate)
@@ -182,7 +182,7 @@ def select(
     *,
     candidates: Sequence[Any],
     score_sensitivity: object,
-    epsilon: object,
+    epsilon: Number,
     monotone: bool = False,
     method: str = "permute_and_flip",
     random_state: RandomState = None,

@@ -244,7 +244,7 @@ def compose(
     return ApproxDP(epsilon=found, delta=slack, **shared)
 
 
-def compare(events: Events, *, delta: object) -> dict[str, Fraction]:
+def compare(events: Events, *, delta: Number) -> dict[str, Fraction]:
     """Return epsilon at a delta from every own accountant that knows all events, by name."""
     counts = tally(events)
     slack = validation.check_delta(delta, allow_zero=False)

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import validation
+from cloister.core.exact import Number
 from cloister.errors import ParameterError
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Integer, OutputSpace, Payload
@@ -149,7 +150,7 @@ class HadamardResponse(SupportProtocol):
 
     name = "hadamard_response"
 
-    def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
+    def __init__(self, *, domain: object = None, epsilon: Number | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self.order = order_for(len(self.domain))
         self.truth = CERTAIN - lie_threshold(self.epsilon)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.validation import check_count
 from cloister.errors import ParameterError
 from cloister.local import _plausibility as plausibility
@@ -54,7 +55,7 @@ class OptimizedLocalHashing(SupportProtocol):
 
     name = "optimized_local_hashing"
 
-    def __init__(self, *, domain: object = None, epsilon: object = None, buckets: int | None = None) -> None:
+    def __init__(self, *, domain: object = None, epsilon: Number | None = None, buckets: int | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self._chosen = buckets
         self.buckets = best_buckets(self.epsilon) if buckets is None else check_buckets(buckets)

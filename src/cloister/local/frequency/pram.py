@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.postprocessing import project_to_simplex
 from cloister.core.validation import check_choice, check_probability
 from cloister.errors import ParameterError, UnsafeMechanismError
@@ -70,7 +71,7 @@ class Pram(FrequencyProtocol):
     name = "pram"
 
     def __init__(
-        self, *, domain: object, epsilon: object = None, matrix: object = None, kind: str = "response"
+        self, *, domain: object, epsilon: Number | None = None, matrix: object = None, kind: str = "response"
     ) -> None:
         declared = Domain.of(domain)
         if len(declared) > _MOST_VALUES:
@@ -144,7 +145,7 @@ class Pram(FrequencyProtocol):
     def _observe_shares(self, payload: Payload) -> Floats:
         return np.asarray(np.bincount(payload["y"], minlength=len(self.domain)) / len(payload))
 
-    def _cost(self, epsilon: object) -> object:
+    def _cost(self, epsilon: Number | None) -> Number | None:
         if self._given is None:
             return epsilon
         cost = matrix_epsilon(self._given)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.random import Words
 from cloister.core.validation import check_probability
 from cloister.errors import ParameterError, UnsafeMechanismError
@@ -71,7 +72,7 @@ class DirectEncoding(SupportProtocol):
 
     name = "direct_encoding"
 
-    def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
+    def __init__(self, *, domain: object = None, epsilon: Number | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self.truth = CERTAIN - lie_threshold(self.epsilon, len(self.domain) - 1)
         self.output_space = OutputSpace((Integer("y", 0, len(self.domain) - 1),))
@@ -142,7 +143,12 @@ class RandomizedResponse(FrequencyProtocol):
     name = "randomized_response"
 
     def __init__(
-        self, *, domain: object = (False, True), epsilon: object = None, truth: object = None, second: object = None
+        self,
+        *,
+        domain: object = (False, True),
+        epsilon: Number | None = None,
+        truth: Number | None = None,
+        second: Number | None = None,
     ) -> None:
         self._coins = _coins(epsilon, truth, second)
         super().__init__(domain=domain, epsilon=epsilon if self._coins is None else _epsilon(*self._coins))
@@ -233,7 +239,7 @@ class RandomizedResponse(FrequencyProtocol):
         return {"yes_if_yes": str(self.yes_if_yes), "yes_if_no": str(self.yes_if_no)}
 
 
-def _coins(epsilon: object, truth: object, second: object) -> tuple[Fraction, Fraction] | None:
+def _coins(epsilon: Number | None, truth: Number | None, second: Number | None) -> tuple[Fraction, Fraction] | None:
     if truth is None and second is None and epsilon is not None:
         return None
     if truth is None or second is None:

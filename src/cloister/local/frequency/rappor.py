@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.guarantees import SEEDED_RANDOMNESS, Caveat, LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.validation import check_count, check_probability
@@ -87,7 +88,7 @@ class Rappor(FrequencyProtocol):
         self,
         *,
         domain: object,
-        epsilon: object = None,
+        epsilon: Number | None = None,
         bits: int | None = None,
         hashes: int = 1,
         cohorts: int | None = None,
@@ -228,7 +229,7 @@ class Rappor(FrequencyProtocol):
     def _decoded(self, payload: Payload) -> Decoding:
         return decode(self.filters, self.counted(payload))
 
-    def _cost(self, epsilon: object) -> object:
+    def _cost(self, epsilon: Number | None) -> Number | None:
         if self._noise is None:
             if epsilon is None:
                 raise ParameterError("RAPPOR needs epsilon, or its noise f.", fix="write epsilon=1, or noise=0.5.")

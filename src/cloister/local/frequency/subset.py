@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.validation import check_count
 from cloister.errors import ParameterError
 from cloister.local import _plausibility as plausibility
@@ -48,7 +49,7 @@ class SubsetSelection(SupportProtocol):
 
     name = "subset_selection"
 
-    def __init__(self, *, domain: object = None, epsilon: object = None, size: int | None = None) -> None:
+    def __init__(self, *, domain: object = None, epsilon: Number | None = None, size: int | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self._chosen = size
         self.size = self._best_size() if size is None else self._check_size(size)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cloister.core.exact import Number
 from cloister.core.guarantees import LocalDP
 from cloister.core.validation import check_probability
 from cloister.data.columns import Category
@@ -48,7 +49,7 @@ class FrequencyProtocol(Protocol):
 
     domain: Domain
 
-    def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
+    def __init__(self, *, domain: object = None, epsilon: Number | None = None) -> None:
         self.domain = Domain.of(domain)
         super().__init__(epsilon=epsilon)
 

@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.core.random import Words
 from cloister.core.validation import check_choice, check_count
 from cloister.errors import OutsideDomainError, ParameterError
@@ -66,7 +67,7 @@ class UnaryEncoding(SupportProtocol):
     keep: int
     flip: int
 
-    def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
+    def __init__(self, *, domain: object = None, epsilon: Number | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self.keep, self.flip = self._thresholds()
         self.output_space = OutputSpace((Bits("bits", len(self.domain)),))
@@ -199,7 +200,7 @@ class UnarySet(SupportProtocol):
 
     name = "unary_set"
 
-    def __init__(self, *, domain: object, epsilon: object, most: int) -> None:
+    def __init__(self, *, domain: object, epsilon: Number, most: int) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self.most = check_count(most, name="most", at_least=1)
         if self.most > len(self.domain):
