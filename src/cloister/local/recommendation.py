@@ -20,7 +20,7 @@ from typing import Any
 from cloister.core.exact import Number
 from cloister.core.validation import check_count, check_positive
 from cloister.local._output_space import Bits, Field, Integers
-from cloister.local.domain import Domain
+from cloister.local.domain import Answers, Domain
 from cloister.local.estimates import z_of
 from cloister.local.frequency.hadamard import HadamardResponse
 from cloister.local.frequency.hashing import OptimizedLocalHashing
@@ -63,7 +63,7 @@ class Recommendation:
     reason: str
     alternatives: tuple[tuple[str, float, int], ...]
 
-    def open(self, domain: object) -> FrequencyProtocol:
+    def open(self, domain: Answers) -> FrequencyProtocol:
         """Return the protocol for a domain of that size."""
         return self.protocol(domain=Domain.of(domain), epsilon=self.epsilon)
 

@@ -10,7 +10,7 @@ people choose levels before they see the question, or offer one default for each
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, overload
@@ -23,12 +23,11 @@ from cloister.core.exact import Number
 from cloister.core.guarantees import Caveat, LocalDP
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_choice
-from cloister.data.columns import Category
 from cloister.errors import OutsideDomainError, ParameterError, ParameterTypeError
 from cloister.local._output_space import report_error
 from cloister.local.collection._question_protocols import protocol_by_size, protocol_for
 from cloister.local.collection.stratification import LeveledEstimate, combine
-from cloister.local.domain import Domain
+from cloister.local.domain import Answers, Domain
 from cloister.local.estimates import FrequencyEstimate, MeanEstimate, enough
 from cloister.local.protocol import FOLLOWED, Protocol, check_local_epsilon
 from cloister.local.reports import SCHEMA, Reports, foreign, items_of
@@ -143,7 +142,7 @@ class LeveledQuestion(Generic[_Estimate]):
     @overload
     def __init__(
         self: LeveledQuestion[FrequencyEstimate],
-        question: Sequence[Category] | int | Domain,
+        question: Answers,
         *,
         levels: PrivacyLevels | Mapping[str, Number | None] = LEVELS,
         protocol: Callable[..., Protocol] = protocol_by_size,

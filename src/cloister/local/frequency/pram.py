@@ -27,7 +27,7 @@ from cloister.errors import ParameterError, UnsafeMechanismError
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Integer, OutputSpace, Payload
 from cloister.local._plausibility import Test
-from cloister.local.domain import Codes, Domain
+from cloister.local.domain import Answers, Codes, Domain
 from cloister.local.draws import Draws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency.support import FrequencyProtocol
@@ -71,7 +71,7 @@ class Pram(FrequencyProtocol):
     name = "pram"
 
     def __init__(
-        self, *, domain: object, epsilon: Number | None = None, matrix: object = None, kind: str = "response"
+        self, *, domain: Answers, epsilon: Number | None = None, matrix: object = None, kind: str = "response"
     ) -> None:
         declared = Domain.of(domain)
         if len(declared) > _MOST_VALUES:

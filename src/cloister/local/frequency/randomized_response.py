@@ -34,7 +34,7 @@ from cloister.errors import ParameterError, UnsafeMechanismError
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Integer, OutputSpace, Payload
 from cloister.local._plausibility import Test
-from cloister.local.domain import Codes
+from cloister.local.domain import Answers, Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol
@@ -72,7 +72,7 @@ class DirectEncoding(SupportProtocol):
 
     name = "direct_encoding"
 
-    def __init__(self, *, domain: object = None, epsilon: Number | None = None) -> None:
+    def __init__(self, *, domain: Answers | None = None, epsilon: Number | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self.truth = CERTAIN - lie_threshold(self.epsilon, len(self.domain) - 1)
         self.output_space = OutputSpace((Integer("y", 0, len(self.domain) - 1),))
@@ -145,7 +145,7 @@ class RandomizedResponse(FrequencyProtocol):
     def __init__(
         self,
         *,
-        domain: object = (False, True),
+        domain: Answers = (False, True),
         epsilon: Number | None = None,
         truth: Number | None = None,
         second: Number | None = None,

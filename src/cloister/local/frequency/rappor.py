@@ -33,7 +33,7 @@ from cloister.local._affine_hashing import bloom_filters, hash_functions, prime_
 from cloister.local._output_space import Bits, Integer, OutputSpace, Payload
 from cloister.local._packed_rows import column_counts
 from cloister.local._plausibility import Test
-from cloister.local.domain import Codes, Domain
+from cloister.local.domain import Answers, Codes, Domain
 from cloister.local.draws import CERTAIN, Draws, SourceDraws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency._rappor_regression import CohortBits, Decoding, bit_gains, decode, plan_variances
@@ -87,7 +87,7 @@ class Rappor(FrequencyProtocol):
     def __init__(
         self,
         *,
-        domain: object,
+        domain: Answers,
         epsilon: Number | None = None,
         bits: int | None = None,
         hashes: int = 1,

@@ -25,7 +25,7 @@ from cloister.core.validation import check_probability
 from cloister.data.columns import Category
 from cloister.errors import ParameterError
 from cloister.local._output_space import Payload
-from cloister.local.domain import Codes, Domain
+from cloister.local.domain import Answers, Codes, Domain
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.protocol import Protocol
 from cloister.local.reports import Reports
@@ -49,7 +49,7 @@ class FrequencyProtocol(Protocol):
 
     domain: Domain
 
-    def __init__(self, *, domain: object = None, epsilon: Number | None = None) -> None:
+    def __init__(self, *, domain: Answers | None = None, epsilon: Number | None = None) -> None:
         self.domain = Domain.of(domain)
         super().__init__(epsilon=epsilon)
 

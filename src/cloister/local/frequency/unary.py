@@ -39,7 +39,7 @@ from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Bits, OutputSpace, Payload
 from cloister.local._packed_rows import column_counts, write_bits
 from cloister.local._plausibility import Test
-from cloister.local.domain import Codes
+from cloister.local.domain import Answers, Codes
 from cloister.local.draws import CERTAIN, Draws, SourceDraws
 from cloister.local.estimates import Floats, FrequencyEstimate
 from cloister.local.frequency.support import SupportProtocol
@@ -67,7 +67,7 @@ class UnaryEncoding(SupportProtocol):
     keep: int
     flip: int
 
-    def __init__(self, *, domain: object = None, epsilon: Number | None = None) -> None:
+    def __init__(self, *, domain: Answers | None = None, epsilon: Number | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self.keep, self.flip = self._thresholds()
         self.output_space = OutputSpace((Bits("bits", len(self.domain)),))
@@ -200,7 +200,7 @@ class UnarySet(SupportProtocol):
 
     name = "unary_set"
 
-    def __init__(self, *, domain: object, epsilon: Number, most: int) -> None:
+    def __init__(self, *, domain: Answers, epsilon: Number, most: int) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self.most = check_count(most, name="most", at_least=1)
         if self.most > len(self.domain):
