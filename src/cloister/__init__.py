@@ -109,7 +109,7 @@ _PACKAGES = (
 __all__ = ["__version__", *_WHERE, *_PACKAGES]  # noqa: PLE0604  # names come from the table above
 
 
-def __getattr__(name: str) -> Any:  # any public object
+def _load(name: str) -> Any:  # any public object
     if name in _WHERE:
         value = getattr(importlib.import_module(_WHERE[name]), name)
     elif name in _PACKAGES:
@@ -118,6 +118,11 @@ def __getattr__(name: str) -> Any:  # any public object
         raise AttributeError(f"module 'cloister' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:
+    # Type checkers read the imports above; a function that gives any name would hide misspelled ones from them.
+    __getattr__ = _load
 
 
 def __dir__() -> list[str]:

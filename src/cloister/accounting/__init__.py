@@ -99,12 +99,17 @@ _WHERE = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [*_WHERE]  # noqa: PLE0604  # names come from the table above
 
 
-def __getattr__(name: str) -> Any:  # any public object
+def _load(name: str) -> Any:  # any public object
     if name not in _WHERE:
         raise AttributeError(f"module 'cloister.accounting' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"cloister.accounting.{_WHERE[name]}"), name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:
+    # Type checkers read the imports above; a function that gives any name would hide misspelled ones from them.
+    __getattr__ = _load
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from cloister.core import exact, validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, ApproxDP, LocalDP, PureDP
 from cloister.errors import AccountingError, ParameterError
 
@@ -29,7 +30,7 @@ def sampled_epsilon(epsilon: Fraction, *, rate: Fraction) -> Fraction:
     return min(epsilon, exact.log_bounds(1 + rate * (exact.exp_bounds(epsilon)[1] - 1))[1])
 
 
-def poisson_subsampling(guarantee: _G, *, rate: object) -> _G:
+def poisson_subsampling(guarantee: _G, *, rate: Number) -> _G:
     """Return the guarantee of a release on a secret sample that each unit enters independently with a rate.
 
     Holds under ``add_remove``: epsilon becomes ``ln(1 + rate (exp(epsilon) - 1))`` and delta ``rate * delta``.
@@ -61,7 +62,7 @@ def subsampling_without_replacement(guarantee: _G, *, sample_size: int, populati
     return _amplify(guarantee, rate=rate, relation=Adjacency.REPLACE, other="poisson_subsampling")
 
 
-def shuffling(guarantee: LocalDP, *, reports: int, delta: object) -> ApproxDP:
+def shuffling(guarantee: LocalDP, *, reports: int, delta: Number) -> ApproxDP:
     """Return the central guarantee of local reports whose order was shuffled by someone trusted with that alone.
 
     The closed form of Feldman, McMillan and Talwar. It is proven for

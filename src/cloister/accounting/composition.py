@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from cloister.core import exact, validation
-from cloister.core.exact import sum_above
+from cloister.core.exact import Number, sum_above
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP, ZeroConcentratedDP
 from cloister.errors import AccountingError, ParameterError
 
@@ -26,6 +26,12 @@ Composable: TypeAlias = "PureDP | ApproxDP | ZeroConcentratedDP"
 _Combine: TypeAlias = "Callable[[list[Fraction]], Fraction]"
 
 
+@overload
+def sequential(guarantees: Iterable[PureDP]) -> PureDP: ...
+@overload
+def sequential(guarantees: Iterable[PureDP | ApproxDP]) -> PureDP | ApproxDP: ...
+@overload
+def sequential(guarantees: Iterable[Composable]) -> Composable: ...
 def sequential(guarantees: Iterable[Composable]) -> Composable:
     """Return what several releases on the same data promise together: losses add up.
 
@@ -38,6 +44,14 @@ def sequential(guarantees: Iterable[Composable]) -> Composable:
     return _combine_parts(_check_composable(guarantees), sum_above)
 
 
+@overload
+def parallel(guarantees: Iterable[PureDP], *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> PureDP: ...
+@overload
+def parallel(
+    guarantees: Iterable[PureDP | ApproxDP], *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE
+) -> PureDP | ApproxDP: ...
+@overload
+def parallel(guarantees: Iterable[Composable], *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> Composable: ...
 def parallel(guarantees: Iterable[Composable], *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> Composable:
     """Return what releases on disjoint parts of the data promise together.
 
@@ -75,6 +89,14 @@ def parallel(guarantees: Iterable[Composable], *, adjacency: Adjacency | str = A
     )
 
 
+@overload
+def group(guarantee: PureDP, *, size: int) -> PureDP: ...
+@overload
+def group(guarantee: ApproxDP, *, size: int) -> ApproxDP: ...
+@overload
+def group(guarantee: ZeroConcentratedDP, *, size: int) -> ZeroConcentratedDP: ...
+@overload
+def group(guarantee: Composable, *, size: int) -> Composable: ...
 def group(guarantee: Composable, *, size: int) -> Composable:
     """Return what a guarantee for one unit promises to a group of units that all change at once."""
     size = validation.check_count(size, name="size", at_least=1)
@@ -90,7 +112,7 @@ def group(guarantee: Composable, *, size: int) -> Composable:
     return result if size == 1 else replace(result, unit=f"group of {size} {guarantee.unit}s")
 
 
-def advanced(guarantee: PureDP | ApproxDP, *, count: int, slack: object) -> ApproxDP:
+def advanced(guarantee: PureDP | ApproxDP, *, count: int, slack: Number) -> ApproxDP:
     """Return the k-fold composition with a smaller epsilon, bought with a further slack in delta.
 
     The theorem of Dwork, Rothblum and Vadhan: epsilon becomes
@@ -115,6 +137,14 @@ def advanced(guarantee: PureDP | ApproxDP, *, count: int, slack: object) -> Appr
     )
 
 
+@overload
+def to_replace(guarantee: PureDP) -> PureDP: ...
+@overload
+def to_replace(guarantee: ApproxDP) -> ApproxDP: ...
+@overload
+def to_replace(guarantee: ZeroConcentratedDP) -> ZeroConcentratedDP: ...
+@overload
+def to_replace(guarantee: Composable) -> Composable: ...
 def to_replace(guarantee: Composable) -> Composable:
     """Return an ``add_remove`` guarantee restated under ``replace``: one record out, another one in.
 

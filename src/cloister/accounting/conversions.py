@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact, validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from cloister.errors import AccountingError, ParameterError
 
@@ -77,7 +78,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     return smallest_where(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, start=max(mu, 1e-12))
 
 
-def gaussian_multiplier(epsilon: object, delta: object) -> Fraction:
+def gaussian_multiplier(epsilon: Number, delta: Number) -> Fraction:
     """Return the smallest noise multiplier sigma / sensitivity for (epsilon, delta), rounded up (analytic calibration).
 
     >>> round(float(gaussian_multiplier(1, 1e-5)), 6)
@@ -98,7 +99,7 @@ def gaussian_multiplier(epsilon: object, delta: object) -> Fraction:
     return Fraction(high)
 
 
-def classic_gaussian_multiplier(epsilon: object, delta: object) -> Fraction:
+def classic_gaussian_multiplier(epsilon: Number, delta: Number) -> Fraction:
     """Return the textbook multiplier sqrt(2 ln(1.25/delta)) / epsilon, proven for epsilon below 1 only."""
     loss = validation.check_epsilon(epsilon)
     slack = validation.check_delta(delta, allow_zero=False)
@@ -143,7 +144,7 @@ def pure_to_zero_concentrated(guarantee: PureDP) -> ZeroConcentratedDP:
     )
 
 
-def zero_concentrated_to_approx(guarantee: ZeroConcentratedDP, *, delta: object, method: str = "optimal") -> ApproxDP:
+def zero_concentrated_to_approx(guarantee: ZeroConcentratedDP, *, delta: Number, method: str = "optimal") -> ApproxDP:
     """Return the (epsilon, delta) guarantee that a zero-concentrated one implies at a delta.
 
     Args:

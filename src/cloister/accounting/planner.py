@@ -23,7 +23,8 @@ from cloister.accounting.budget import Budget
 from cloister.accounting.conversions import zero_concentrated_to_approx
 from cloister.accounting.events import Event
 from cloister.core import exact, validation
-from cloister.core.guarantees import ApproxDP, ZeroConcentratedDP
+from cloister.core.exact import Number
+from cloister.core.guarantees import ZeroConcentratedDP
 from cloister.errors import AccountingError, ParameterError
 
 __all__ = ["calibrate_multiplier", "explicit", "geometric", "uniform", "zero_concentrated_share"]
@@ -96,7 +97,7 @@ _SMALLEST, _LARGEST = 2.0**-4, 2.0**40
 _HOPELESS = 1e3
 
 
-def calibrate_multiplier(plan: Callable[[Fraction], Event], *, epsilon: object, delta: object) -> Fraction:
+def calibrate_multiplier(plan: Callable[[Fraction], Event], *, epsilon: Number, delta: Number) -> Fraction:
     """Return a squared noise multiplier with which a plan is (epsilon, delta)-private, close to the smallest one.
 
     Args:
@@ -164,8 +165,7 @@ class _Search:
         # With too little noise the accountants refuse to answer, which only means that there must be more.
         except AccountingError:
             return _HOPELESS
-        delta = found.delta if isinstance(found, ApproxDP) else Fraction(0)
-        return math.log(max(float(delta), 1e-300)) - self._goal
+        return math.log(max(float(found.delta), 1e-300)) - self._goal
 
 
 def _square(multiplier: float) -> Fraction:

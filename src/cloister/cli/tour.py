@@ -48,7 +48,7 @@ class TourAnswer:
 
     question: TourQuestion
     cost: Budget
-    answer: NoisyAnswer
+    answer: NoisyAnswer[Any]  # a number, or several
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
@@ -132,7 +132,7 @@ def _ask(output: CommandOutput, ledger: Ledger, table: Table, question: TourQues
     return answered
 
 
-def _show(output: CommandOutput, answer: NoisyAnswer) -> None:
+def _show(output: CommandOutput, answer: NoisyAnswer[Any]) -> None:
     import numpy as np
 
     margin = _whole(answer.margin())

@@ -109,7 +109,7 @@ _WITHOUT_SKLEARN = ("PrivateTorch",)
 __all__ = sorted(_HOMES)  # noqa: PLE0605  # names come from the table above
 
 
-def __getattr__(name: str) -> Any:  # any public object
+def _load(name: str) -> Any:  # any public object
     if name not in _HOMES:
         raise AttributeError(f"module 'cloister.learn' has no attribute {name!r}")
     try:
@@ -120,6 +120,11 @@ def __getattr__(name: str) -> Any:  # any public object
     value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:
+    # Type checkers read the imports above; a function that gives any name would hide misspelled ones from them.
+    __getattr__ = _load
 
 
 def estimator_homes() -> dict[str, tuple[str, str]]:

@@ -12,7 +12,7 @@ import warnings
 from abc import abstractmethod
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, Regressor
 from sklearn.utils.validation import check_is_fitted
 
 from cloister.accounting.events import Event
-from cloister.core.guarantees import Caveat, DifferentialPrivacy
+from cloister.core.guarantees import ApproxDP, Caveat, PureDP
 from cloister.core.random import RandomSource, random_source
 from cloister.core.registry import Registry
 from cloister.core.whole_rows import Floats
@@ -69,7 +69,7 @@ class TrainingPlan:
 class FitPreview:
     """What a fit would promise, its paid steps, what they are for the accountants, and the error to expect."""
 
-    guarantee: DifferentialPrivacy
+    guarantee: PureDP | ApproxDP
     steps: tuple[FitStep, ...]
     event: Event
     outlook: FitOutlook | None = None
@@ -129,10 +129,10 @@ class PrivateEstimator(BaseEstimator, PaidFit):  # type: ignore[misc]  # scikit-
     target_bounds = None  # type: Any
     bins = None  # type: Any
 
-    guarantee_: DifferentialPrivacy = field(init=False)
+    guarantee_: PureDP | ApproxDP = field(init=False)
     encoding_: Encoding = field(init=False)
 
-    def fit(self, X: Any, y: Any = None) -> Any:  # itself
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from protected rows, for the price of epsilon and delta.
 
         Args:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cloister.accounting.accountants import compose
 from cloister.accounting.composition import sequential
-from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, PureDP
+from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.errors import AccountingError, ParameterError, ParameterTypeError
 from cloister.learn._exact_steps import learns_nothing
 from cloister.learn.base import PrivateEstimator
@@ -20,7 +20,7 @@ from cloister.learn.base import PrivateEstimator
 __all__ = ["pipeline_guarantee"]
 
 
-def pipeline_guarantee(pipeline: Any) -> DifferentialPrivacy:
+def pipeline_guarantee(pipeline: Any) -> PureDP | ApproxDP:
     """Return what all private steps of a fitted scikit-learn pipeline promise together.
 
     Args:
@@ -37,9 +37,8 @@ def pipeline_guarantee(pipeline: Any) -> DifferentialPrivacy:
     Fraction(1, 2)
     """
     models = _private_steps(pipeline)
-    promises: list[Any] = [model.guarantee_ for model in models]  # sequential() refuses other kinds
-    total = sequential(promises)
-    return total if isinstance(total, PureDP) else _tighter(models, total)
+    total = sequential([model.guarantee_ for model in models])
+    return _tighter(models, total) if isinstance(total, ApproxDP) else total
 
 
 def _private_steps(pipeline: Any) -> list[PrivateEstimator]:
@@ -65,11 +64,11 @@ def _private_steps(pipeline: Any) -> list[PrivateEstimator]:
     return models
 
 
-def _tighter(models: list[PrivateEstimator], total: Any) -> DifferentialPrivacy:
+def _tighter(models: list[PrivateEstimator], total: ApproxDP) -> ApproxDP:
     """Return the joint account of all steps at the summed delta where that is better than the sum."""
     events = [step.event for model in models for step in model.steps_]
-    if not all(map(_for_one_row, models)) or not isinstance(total, ApproxDP):
-        return total  # type: ignore[no-any-return]  # what sequential() returned
+    if not all(map(_for_one_row, models)):
+        return total
     try:
         found = compose(events, delta=total.delta, adjacency=total.adjacency, unit=total.unit)
     except AccountingError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -21,9 +21,11 @@ from cloister.core.validation import check_count
 from cloister.data.columns import Category, clean_categories
 from cloister.errors import MissingBoundsError, OutsideDomainError, ParameterError, SchemaError
 
-__all__ = ["Codes", "Domain"]
+__all__ = ["Answers", "Codes", "Domain"]
 
 Codes: TypeAlias = NDArray[np.int64]
+Answers: TypeAlias = "Domain | Collection[Category] | NDArray[Any] | int"
+"""The answers that may be given: all of them in their order, or a whole number d for 0 to d-1."""
 
 _MOST_VALUES = 2**24
 _EXAMPLE = 'list every possible answer once, such as domain=["no", "yes", "no answer"].'

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.core.guarantees import Guarantee
 from cloister.core.postprocessing import clip, norm_sub, project_to_simplex
 from cloister.core.result import Result
@@ -70,14 +71,14 @@ _TELLING = 0.5
 """A margin of half of all there is: beyond, an estimate says nothing."""
 
 
-class ByValue(dict[Category, float]):
+class ByValue(dict[Any, float]):  # keys are values of a domain, or pairs of them
     """A number for each value of the domain, in its order; `numpy.asarray` gives the numbers alone."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001  # numpy's own signature
         return np.array(list(self.values()), dtype=dtype or np.float64)
 
 
-def z_of(confidence: object) -> float:
+def z_of(confidence: Number) -> float:
     """Return how many standard errors cover a normal estimate with a confidence."""
     return NormalDist().inv_cdf(0.5 + float(check_confidence(confidence)) / 2)
 
@@ -142,11 +143,11 @@ class FrequencyEstimate(Result):
         """Return the standard error of each share."""
         return self._by_value(self.raw_errors / self.reports)
 
-    def margins(self, confidence: object = 0.95) -> ByValue:
+    def margins(self, confidence: Number = 0.95) -> ByValue:
         """Return the half-width of each count's interval."""
         return self._by_value(z_of(confidence) * self.raw_errors)
 
-    def intervals(self, confidence: object = 0.95) -> dict[Category, tuple[float, float]]:
+    def intervals(self, confidence: Number = 0.95) -> dict[Category, tuple[float, float]]:
         """Return (low, high) around each raw count: these cover the truth as often as the confidence says."""
         half = z_of(confidence) * self.raw_errors
         low, high = (self.raw_counts - half).tolist(), (self.raw_counts + half).tolist()
@@ -274,11 +275,11 @@ class MeanEstimate(Result):
     protocol: str
     notes: tuple[str, ...] = ()
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width of the interval."""
         return z_of(confidence) * self.standard_error
 
-    def interval(self, confidence: object = 0.95) -> tuple[float, float]:
+    def interval(self, confidence: Number = 0.95) -> tuple[float, float]:
         """Return (low, high)."""
         half = self.margin(confidence)
         return self.value - half, self.value + half

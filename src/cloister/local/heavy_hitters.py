@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.core.result import Result
 from cloister.core.validation import check_count, check_probability
 from cloister.core.wordings import percent
@@ -96,7 +97,7 @@ class FrequentValues(Result):
         """Return the standard error of each count."""
         return self._by_value(self.raw_errors)
 
-    def intervals(self, confidence: object = 0.95) -> dict[Category, tuple[float, float]]:
+    def intervals(self, confidence: Number = 0.95) -> dict[Category, tuple[float, float]]:
         """Return (low, high) for each count; a little too high for values near the threshold."""
         half = z_of(confidence) * self.raw_errors
         low, high = (self.raw_counts - half).tolist(), (self.raw_counts + half).tolist()
@@ -179,7 +180,7 @@ class HeavyHitters(Protocol):
         *,
         kind: str = "text",
         size: object,
-        epsilon: object,
+        epsilon: Number,
         most: int = 32,
         candidates: int = 2048,
         buckets: int | None = None,

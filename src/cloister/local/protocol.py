@@ -17,14 +17,16 @@ from collections.abc import Iterator
 from fractions import Fraction
 from inspect import signature
 from math import ceil
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, overload
 
 from numpy.typing import NDArray
 
 from cloister.core import exact, validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.registry import Registry
+from cloister.data.columns import Category
 from cloister.errors import (
     ForeignReportError,
     InternalError,
@@ -96,9 +98,13 @@ class Protocol(ABC):
         if missing:
             raise InternalError(f'the local protocol "{cls.name}" does not state {", ".join(missing)}')
 
-    def __init__(self, *, epsilon: object) -> None:
+    def __init__(self, *, epsilon: Number | None) -> None:
         self.epsilon = check_local_epsilon(epsilon)
 
+    @overload
+    def randomize(self, values: Category, *, random_state: RandomState = None) -> LocalReport: ...
+    @overload
+    def randomize(self, values: Any, *, random_state: RandomState = None) -> Reports: ...
     def randomize(self, values: Any, *, random_state: RandomState = None) -> Reports:  # one value or many
         """Return the report of one value, or the reports of many people's values, one each.
 

@@ -17,9 +17,10 @@ from fractions import Fraction
 from math import ceil, exp
 from typing import Any
 
+from cloister.core.exact import Number
 from cloister.core.validation import check_count, check_positive
 from cloister.local._output_space import Bits, Field, Integers
-from cloister.local.domain import Domain
+from cloister.local.domain import Answers, Domain
 from cloister.local.estimates import z_of
 from cloister.local.frequency.hadamard import HadamardResponse
 from cloister.local.frequency.hashing import OptimizedLocalHashing
@@ -62,11 +63,11 @@ class Recommendation:
     reason: str
     alternatives: tuple[tuple[str, float, int], ...]
 
-    def open(self, domain: object) -> FrequencyProtocol:
+    def open(self, domain: Answers) -> FrequencyProtocol:
         """Return the protocol for a domain of that size."""
         return self.protocol(domain=Domain.of(domain), epsilon=self.epsilon)
 
-    def respondents(self, margin: float, *, confidence: object = 0.95) -> int:
+    def respondents(self, margin: float, *, confidence: Number = 0.95) -> int:
         """Return how many reports bring the margin of a rare value's share down to a half-width.
 
         >>> recommend(14, 1).respondents(0.02)
@@ -94,7 +95,7 @@ class Recommendation:
         }
 
 
-def recommend(domain_size: int, epsilon: object, *, most_bits: int = _MOST_BITS) -> Recommendation:
+def recommend(domain_size: int, epsilon: Number, *, most_bits: int = _MOST_BITS) -> Recommendation:
     """Return the protocol that a domain size and an epsilon call for.
 
     Direct encoding while ``domain_size < 3 exp(epsilon) + 2`` (randomized response for two values), optimized unary
@@ -194,7 +195,7 @@ class NumericRecommendation:
         """Return the protocol for bounds: a pair, or with several numbers a list of pairs."""
         return self.protocol(bounds=bounds, epsilon=self.epsilon)
 
-    def respondents(self, margin: object, *, bounds: object = (-1, 1), confidence: object = 0.95) -> int:
+    def respondents(self, margin: object, *, bounds: object = (-1, 1), confidence: Number = 0.95) -> int:
         """Return how many reports bring the margin of a mean down to a half-width, whatever people's numbers are.
 
         Args:
@@ -227,7 +228,7 @@ class NumericRecommendation:
         }
 
 
-def recommend_numeric(epsilon: object, *, dimensions: object = 1) -> NumericRecommendation:
+def recommend_numeric(epsilon: Number, *, dimensions: object = 1) -> NumericRecommendation:
     """Return the protocol with the smallest worst variance of a mean; of equally good ones the simplest.
 
     Args:

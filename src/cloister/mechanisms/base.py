@@ -7,14 +7,16 @@ value goes in; the answer that comes out carries the guarantee, the event for th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.accounting.events import Event, PureEvent
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, DifferentialPrivacy, Guarantee, PureDP
 from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
 from cloister.core.registry import Registry
@@ -22,7 +24,8 @@ from cloister.core.result import Result
 from cloister.core.wordings import format_estimate
 from cloister.errors import ParameterError, ParameterTypeError
 
-Value: TypeAlias = "int | float | NDArray[np.int64] | NDArray[np.float64]"
+Value_co = TypeVar("Value_co", bound="float | NDArray[Any]", covariant=True)
+Numbers: TypeAlias = "Sequence[Any] | NDArray[Any]"
 
 ROOM = 2**62
 """Integers up to here leave room for noise in 64 bits."""
@@ -61,7 +64,7 @@ class AdditiveNoise(Protocol):
         """Return the standard deviation of the noise on one coordinate."""
         ...
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers the noise on one coordinate with a probability."""
         ...
 
@@ -87,23 +90,24 @@ class PurePromise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyAnswer(Result):
+class NoisyAnswer(Result, Generic[Value_co]):
     """A number, or a vector of numbers, with noise of a known size."""
 
     schema: ClassVar[str] = "cloister.answer/1"
 
-    value: Value
+    value: Value_co
     mechanism: AdditiveNoise = field(repr=False)
     event: Event = field(repr=False)
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers the error of one coordinate with a probability."""
         return self.mechanism.margin(confidence)
 
-    def interval(self, confidence: object = 0.95) -> tuple[Any, Any]:
+    def interval(self, confidence: Number = 0.95) -> tuple[Any, Any]:
         """Return (low, high), each of the shape of the value."""
+        value: Any = self.value  # NumPy adds to numbers and arrays alike
         margin = self.margin(confidence)
-        return self.value - margin, self.value + margin
+        return value - margin, value + margin
 
     def __str__(self) -> str:
         margin = self.margin()

@@ -21,7 +21,7 @@ from cloister.accounting.budget import Budget
 from cloister.accounting.conversions import gaussian_multiplier, zero_concentrated_to_epsilon
 from cloister.accounting.events import ApproxEvent, Event, PureEvent, SequenceEvent
 from cloister.core import exact, validation
-from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, PureDP
+from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.errors import ParameterError
 from cloister.mechanisms.step_noise import GaussianSteps, LaplaceSteps
 
@@ -161,7 +161,7 @@ class NoiseCalibration:
             return PureEvent(epsilon=self.budget.amount)
         return ApproxEvent(epsilon=self.budget.amount, delta=self.budget.delta)
 
-    def guarantee(self, *, assumptions: tuple[str, ...] = (), free: bool = False) -> DifferentialPrivacy:
+    def guarantee(self, *, assumptions: tuple[str, ...] = (), free: bool = False) -> PureDP | ApproxDP:
         """Return what a model promises; one that is ``free`` does not look at the rows."""
         common: dict[str, Any] = {"adjacency": self.adjacency, "unit": self.unit, "assumptions": assumptions}
         if free:

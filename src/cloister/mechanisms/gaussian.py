@@ -104,7 +104,7 @@ class DiscreteGaussian(IntegerNoise):
         """Return the standard deviation of the noise on one coordinate."""
         return gaussian_standard_deviation(self.squared_sigma)
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers the noise on one coordinate with a probability."""
         return float(gaussian_half_width(self.squared_sigma, confidence))
 
@@ -186,7 +186,7 @@ class Gaussian(RealNoise):
         """Return the standard deviation of the noise on one coordinate."""
         return gaussian_standard_deviation(self.steps_squared_sigma) * float(self.lattice.granularity)
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers noise and rounding on one coordinate with a probability."""
         steps = gaussian_half_width(self.steps_squared_sigma, confidence) + Fraction(1, 2)
         return float(steps * self.lattice.granularity)
@@ -230,8 +230,8 @@ class SharedGaussian:
     def calibrate(
         cls,
         *,
-        epsilon: object,
-        delta: object,
+        epsilon: Number,
+        delta: Number,
         squared_sensitivity: int,
         dimensions: int,
         shares: int,

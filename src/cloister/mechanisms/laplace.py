@@ -100,7 +100,7 @@ class DiscreteLaplace(IntegerNoise):
         """Return the standard deviation of the noise on one coordinate."""
         return laplace_standard_deviation(self.scale)
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers the noise on one coordinate with a probability."""
         return float(laplace_half_width(self.scale, confidence))
 
@@ -134,7 +134,7 @@ class RealLaplaceNoise(RealNoise):
         """Return the standard deviation of the noise on one coordinate."""
         return laplace_standard_deviation(self.steps_scale) * float(self.lattice.granularity)
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers noise and rounding on one coordinate with a probability."""
         steps = laplace_half_width(self.steps_scale, confidence) + Fraction(1, 2)
         return float(steps * self.lattice.granularity)
@@ -192,7 +192,7 @@ MODES = ("tight", "generic", "torra")
 _SLIGHTLY_WIDER = Fraction(2**24 + 1, 2**24)
 
 
-def approximate_laplace_scale(*, sensitivity: object, epsilon: object, delta: object, mode: str = "tight") -> Fraction:
+def approximate_laplace_scale(*, sensitivity: Number, epsilon: Number, delta: Number, mode: str = "tight") -> Fraction:
     """Return the scale of continuous Laplace noise for (epsilon, delta), rounded up.
 
     >>> round(float(approximate_laplace_scale(sensitivity=1, epsilon=0.5, delta=0.1, mode="torra")), 6)
@@ -295,7 +295,7 @@ _MOST_STEPS = 2**14
 _WIDER = Fraction(2**16 + 1, 2**16)
 
 
-def truncated_laplace_scale(*, bounds: object, sensitivity: object, epsilon: object, delta: object = 0) -> float:
+def truncated_laplace_scale(*, bounds: object, sensitivity: Number, epsilon: Number, delta: Number = 0) -> float:
     """Return the scale at which the continuous Laplace law restricted to bounds is (epsilon, delta)-private.
 
     >>> round(truncated_laplace_scale(bounds=(0, 10), sensitivity=1, epsilon=1), 6)
@@ -428,12 +428,12 @@ class TruncatedLaplace:
         """Return an upper bound of the standard deviation of the error: that of the unrestricted law."""
         return math.sqrt(2) * self.scale
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return a half-width that covers the error with a probability, wherever the value lies in the bounds."""
         outside = 1 - float(validation.check_confidence(confidence))
         return min(float(self._width()), self.scale * math.log(1 / outside) + float(self.granularity))
 
-    def release(self, value: object, *, random_state: RandomState = None) -> NoisyAnswer:
+    def release(self, value: object, *, random_state: RandomState = None) -> NoisyAnswer[float]:
         """Return one number from the restricted law around the value, which is first clamped to the bounds."""
         source, guarantee = open_source(random_state, self.guarantee)
         step = self._draw(source, self._step_of(value))

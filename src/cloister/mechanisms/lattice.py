@@ -13,17 +13,27 @@ import sys
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.accounting.events import Event
 from cloister.core import exact, validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, DifferentialPrivacy
 from cloister.core.random import RandomState
 from cloister.errors import ParameterError
-from cloister.mechanisms.base import ROOM, NoisyAnswer, open_source, private_integers, private_reals, unwrap, with_room
+from cloister.mechanisms.base import (
+    ROOM,
+    NoisyAnswer,
+    Numbers,
+    open_source,
+    private_integers,
+    private_reals,
+    unwrap,
+    with_room,
+)
 from cloister.mechanisms.sampling.discrete_noise import Sampler
 
 _STEPS_PER_SCALE = 2**20
@@ -144,7 +154,7 @@ class LatticeNoise:
         """Return the standard deviation of the noise on one coordinate."""
 
     @abstractmethod
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers the noise on one coordinate with a probability."""
 
     @abstractmethod
@@ -156,7 +166,11 @@ class LatticeNoise:
     @abstractmethod
     def _from_steps(self, steps: NDArray[Any]) -> NDArray[Any]: ...
 
-    def release(self, value: object, *, random_state: RandomState = None) -> NoisyAnswer:
+    @overload
+    def release(self, value: float, *, random_state: RandomState = None) -> NoisyAnswer[float]: ...
+    @overload
+    def release(self, value: Numbers, *, random_state: RandomState = None) -> NoisyAnswer[NDArray[Any]]: ...
+    def release(self, value: object, *, random_state: RandomState = None) -> NoisyAnswer[Any]:
         """Return the value with independent noise on every coordinate."""
         source, guarantee = open_source(random_state, self.guarantee)
         steps = self._to_steps(value)

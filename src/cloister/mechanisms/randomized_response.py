@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +24,17 @@ from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, PureDP
 from cloister.core.random import RandomState
 from cloister.errors import ParameterTypeError, UnsafeMechanismError
-from cloister.mechanisms.base import NoisyAnswer, mechanisms, open_source
+from cloister.mechanisms.base import NoisyAnswer, Numbers, mechanisms, open_source
 from cloister.mechanisms.sampling.inversion import FixedPointInterval, bernoulli
 
 _LARGEST_EPSILON = 50
 
 
-def randomized_response_epsilon(truth: object, second: object) -> Fraction | None:
+def randomized_response_epsilon(truth: Number, second: Number) -> Fraction | None:
     """Return the epsilon of two coins, rounded up, or None when it is infinite.
 
-    >>> round(float(randomized_response_epsilon(0.5, 0.5)), 6)
+    >>> epsilon = randomized_response_epsilon(0.5, 0.5)
+    >>> print(epsilon and round(float(epsilon), 6))
     1.098612
     >>> randomized_response_epsilon(0.5, 1) is None
     True
@@ -79,7 +81,7 @@ class BinaryRandomizedResponse:
             )
 
     @classmethod
-    def for_epsilon(cls, epsilon: object, *, unit: str = "answer") -> BinaryRandomizedResponse:
+    def for_epsilon(cls, epsilon: Number, *, unit: str = "answer") -> BinaryRandomizedResponse:
         """Return the symmetric response true as often as epsilon allows, exp(epsilon) / (1 + exp(epsilon))."""
         loss = validation.check_epsilon(epsilon)
         if loss > _LARGEST_EPSILON:
@@ -122,12 +124,16 @@ class BinaryRandomizedResponse:
             (0, 1): lie_zero,
         }
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width for a single told bit: 0 when it is true often enough, else 1."""
         likely = min(self.transition()[1, 1], self.transition()[0, 0])
         return 0.0 if likely >= validation.check_confidence(confidence) else 1.0
 
-    def release(self, value: object, *, random_state: RandomState = None) -> NoisyAnswer:
+    @overload
+    def release(self, value: int, *, random_state: RandomState = None) -> NoisyAnswer[int]: ...
+    @overload
+    def release(self, value: Numbers, *, random_state: RandomState = None) -> NoisyAnswer[NDArray[np.int64]]: ...
+    def release(self, value: object, *, random_state: RandomState = None) -> NoisyAnswer[Any]:
         """Return the told bit for a private bit, or told bits for an array of them."""
         source, guarantee = open_source(random_state, self.guarantee)
         private = _bits(value)

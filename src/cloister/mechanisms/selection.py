@@ -83,6 +83,28 @@ class Select(PurePromise):
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     unit: str = "row"
 
+    def __init__(
+        self,
+        *,
+        candidates: Sequence[Any],
+        score_sensitivity: Number,
+        epsilon: Number,
+        monotone: bool = False,
+        method: str = "permute_and_flip",
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+        unit: str = "row",
+    ) -> None:
+        construct(
+            self,
+            candidates=candidates,
+            score_sensitivity=score_sensitivity,
+            epsilon=epsilon,
+            monotone=monotone,
+            method=method,
+            adjacency=adjacency,
+            unit=unit,
+        )
+
     def __post_init__(self) -> None:
         _check_candidates(self.candidates)
         object.__setattr__(self, "candidates", tuple(self.candidates))
@@ -103,7 +125,7 @@ class Select(PurePromise):
         weights = np.exp(-deficits(self._scores(scores), self.rate))
         return np.asarray(weights / weights.sum())
 
-    def shortfall(self, probability: object = 0.05) -> float:
+    def shortfall(self, probability: Number = 0.05) -> float:
         """Return how far below the best score the choice can be, except with a probability: ln(count/p) / rate."""
         beyond = validation.check_confidence(probability)
         return math.log(len(self.candidates) / float(beyond)) / float(self.rate)
@@ -160,7 +182,7 @@ def select(
     *,
     candidates: Sequence[Any],
     score_sensitivity: object,
-    epsilon: object,
+    epsilon: Number,
     monotone: bool = False,
     method: str = "permute_and_flip",
     random_state: RandomState = None,

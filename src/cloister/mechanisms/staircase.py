@@ -136,7 +136,7 @@ class Staircase(PurePromise, RealNoise):
         square = (high * share**2 / 3 + low * (1 - share**3) / (3 * (1 - share))) / (high + low)
         return self._stair_width * math.sqrt(second + 2 * mean * middle + square)
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return a half-width that covers the noise with a probability: where the stair reached has that coverage."""
         outside = 1 - float(validation.check_confidence(confidence))
         share, fall = self.high_steps / self.steps_apart, math.exp(-float(self.epsilon))

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from cloister.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event, GaussianEvent
 from cloister.core import exact, validation
+from cloister.core.exact import Number
 from cloister.core.random import RandomSource
 from cloister.mechanisms.base import ROOM, with_room
 from cloister.mechanisms.sampling.discrete_noise import discrete_gaussian, discrete_laplace
@@ -75,7 +76,7 @@ def laplace_standard_deviation(scale: Fraction) -> float:
     return math.sqrt(2) * math.exp(-rate / 2) / -math.expm1(-rate)
 
 
-def laplace_half_width(scale: Fraction, confidence: object) -> int:
+def laplace_half_width(scale: Fraction, confidence: Number) -> int:
     """Return the half-width of discrete Laplace noise of a scale.
 
     The tail is ``Pr[abs(noise) > m] = 2 a**(m + 1) / (1 + a)`` with ``a = exp(-1/scale)``.
@@ -115,7 +116,7 @@ def gaussian_standard_deviation(squared_sigma: Fraction) -> float:
     return math.sqrt(float(2 * (weights * places**2).sum() / (1 + 2 * weights.sum())))
 
 
-def gaussian_half_width(squared_sigma: Fraction, confidence: object) -> int:
+def gaussian_half_width(squared_sigma: Fraction, confidence: Number) -> int:
     """Return the half-width of discrete Gaussian noise; above a thousand steps, at most two more than that."""
     covered_share = validation.check_confidence(confidence)
     inside, outside = float(covered_share), float(1 - covered_share)
@@ -218,7 +219,7 @@ class LaplaceSteps:
         """Return the standard deviation in steps."""
         return laplace_standard_deviation(self.scale)
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width, in steps, that covers the noise on one number with a probability."""
         return float(laplace_half_width(self.scale, confidence))
 
@@ -269,7 +270,7 @@ class GaussianSteps:
         """Return the standard deviation in steps."""
         return gaussian_standard_deviation(self._fine) / self.refinement
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width, in steps, that covers the noise on one number with a probability."""
         return gaussian_half_width(self._fine, confidence) / self.refinement
 

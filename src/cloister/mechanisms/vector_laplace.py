@@ -128,7 +128,7 @@ class VectorLaplace(PurePromise, RealNoise):
         """Return the standard deviation of the noise on one coordinate, sqrt(d + 1) times the scale."""
         return math.sqrt(self.dimensions + 1) * float(self.lattice.granularity / self.rate)
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return a half-width that covers the whole error vector, and so each coordinate, with a probability.
 
         The length of the noise has the gamma law of shape d.

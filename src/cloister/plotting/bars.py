@@ -6,19 +6,18 @@ of shares are put side by side: one distribution, or one beside another, per col
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError
 from cloister.plotting import _style as style, inputs
 from cloister.plotting._style import Spec
 from cloister.plotting.figure import Figure
+from cloister.plotting.inputs import Items
 
 
 def bars_with_errors(
-    labels: Sequence[object],
-    values: Sequence[object],
-    margins: Sequence[object] | None = None,
+    labels: Items,
+    values: Items,
+    margins: Items | None = None,
     *,
     title: str,
     x: str,
@@ -51,10 +50,10 @@ def bars_with_errors(
 
 
 def grouped_bars_with_errors(
-    labels: Sequence[object],
-    groups: Sequence[object],
-    values: Sequence[object],
-    margins: Sequence[object] | None = None,
+    labels: Items,
+    groups: Items,
+    values: Items,
+    margins: Items | None = None,
     *,
     title: str,
     x: str,
@@ -138,9 +137,9 @@ def _step(names: list[str], bars_per_label: int) -> float:
 
 
 def points_with_errors(
-    labels: Sequence[object],
-    values: Sequence[object],
-    margins: Sequence[object] | None = None,
+    labels: Items,
+    values: Items,
+    margins: Items | None = None,
     *,
     title: str,
     x: str,
@@ -192,9 +191,9 @@ _LABEL = 22
 
 
 def small_shares(
-    labels: Sequence[object],
-    shares: Sequence[object],
-    others: Sequence[object] | None = None,
+    labels: Items,
+    shares: Items,
+    others: Items | None = None,
     *,
     title: str,
     names: tuple[str, str] = ("real", "synthetic"),

@@ -14,6 +14,7 @@ from cloister.errors import ParameterError, ParameterTypeError
 from cloister.plotting import _style as style, inputs
 from cloister.plotting._style import Spec
 from cloister.plotting.figure import Figure
+from cloister.plotting.inputs import Items
 
 _SIDE = 520
 _MOST_CELLS = 40_000
@@ -23,8 +24,8 @@ _EMPTY = "#D9D9D9"
 
 
 def heatmap(
-    rows: Sequence[object],
-    columns: Sequence[object],
+    rows: Items,
+    columns: Items,
     values: Sequence[Sequence[object]] | Any,  # or an array
     *,
     title: str,
@@ -84,7 +85,7 @@ def _cell(down: list[str], across: list[str], written: list[Spec], *, side: int)
     return max(side, room + 12), max(side, height + 9)
 
 
-def _columns(original: Sequence[object], names: list[str], *, title: str, step: float) -> Spec:
+def _columns(original: Items, names: list[str], *, title: str, step: float) -> Spec:
     """Return the encoding of the columns: labels side by side, thinned out, or turned."""
     width, _ = style.text_size(names)
     fits = width + 8 <= step
@@ -131,7 +132,7 @@ def _numbers(shades: Spec) -> list[Spec]:
 
 
 def histogram_of_samples(
-    samples: Mapping[str, Sequence[object] | NDArray[Any]],
+    samples: Mapping[str, Items],
     *,
     title: str,
     x: str,
@@ -171,7 +172,7 @@ def histogram_of_samples(
     return style.assemble({"mark": mark, "encoding": encoding}, rows=rows, title=title, subtitle=subtitle)
 
 
-def _draws(samples: Mapping[str, Sequence[object] | NDArray[Any]]) -> dict[str, NDArray[np.float64]]:
+def _draws(samples: Mapping[str, Items]) -> dict[str, NDArray[np.float64]]:
     if not isinstance(samples, Mapping):
         raise ParameterTypeError(
             "samples is not a mapping.", fix='give names with their draws: {"epsilon = 0.1": [...]}.'
@@ -182,7 +183,7 @@ def _draws(samples: Mapping[str, Sequence[object] | NDArray[Any]]) -> dict[str, 
     return {name: _array(found) for name, found in zip(names, samples.values(), strict=True)}
 
 
-def _array(found: Sequence[object] | NDArray[Any]) -> NDArray[np.float64]:
+def _array(found: Items) -> NDArray[np.float64]:
     """Return draws as an array; arrays of numbers, which are long, are not taken apart."""
     if isinstance(found, np.ndarray) and found.ndim == 1 and found.dtype.kind in "iuf":
         array: NDArray[np.float64] = found[~np.isnan(found)].astype(np.float64)

@@ -9,12 +9,16 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.core.wordings import format_number, format_with_margin
 from cloister.errors import ParameterError, ParameterTypeError
+
+Items: TypeAlias = "Sequence[object] | NDArray[Any]"
+"""One item per mark: a list, an array, or a column of a data frame."""
 
 MISSING = "(missing)"
 """How a missing label reads."""

@@ -11,6 +11,7 @@ from cloister.errors import ParameterError, ParameterTypeError, did_you_mean
 from cloister.plotting import _style as style, inputs
 from cloister.plotting._style import Spec
 from cloister.plotting.figure import Figure
+from cloister.plotting.inputs import Items
 
 Tracks: TypeAlias = dict[str, list[tuple[Any, ...]]]
 """Per series its points: a number or a date, and one or two heights."""
@@ -164,10 +165,10 @@ def _also(color: Spec, choices: Sequence[object]) -> Spec:
 
 
 def reliability_diagram(
-    claimed: Sequence[object],
-    observed: Sequence[object],
+    claimed: Items,
+    observed: Items,
     intervals: Sequence[tuple[object, object]],
-    counts: Sequence[object],
+    counts: Items,
     *,
     title: str,
     x: str,

@@ -53,7 +53,8 @@ _WAYS = ({"epsilon"}, {"flip_probability"}, {"add_probability", "drop_probabilit
 def edge_epsilon(*, add_probability: object, drop_probability: object) -> Fraction | None:
     """Return the epsilon of flipping one connection, rounded up, or None when it is infinite.
 
-    >>> round(float(edge_epsilon(add_probability=0.1, drop_probability=0.1)), 4)
+    >>> epsilon = edge_epsilon(add_probability=0.1, drop_probability=0.1)
+    >>> print(epsilon and round(float(epsilon), 4))
     2.1972
     """
     add = validation.check_probability(add_probability, name="add_probability")
@@ -238,6 +239,7 @@ class NoisyGraph(Result):
 
     schema: ClassVar[str] = "cloister.noisy_graph/1"
 
+    guarantee: PureDP
     edges: Edges = field(repr=False)
     mechanism: NoiseGraph
     event: Event = field(repr=False)

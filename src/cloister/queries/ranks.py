@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact, random, validation
+from cloister.core.construction import construct
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency
 from cloister.core.random import RandomState, random_source
 from cloister.errors import ParameterError, ParameterTypeError
@@ -97,6 +99,30 @@ class RankSelection(PurePromise):
     epsilon: Fraction
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     unit: str = "row"
+
+    def __init__(
+        self,
+        *,
+        low: int,
+        high: int,
+        fraction: Number = 0,
+        offset: Number = 0,
+        score_sensitivity: Number,
+        epsilon: Number,
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+        unit: str = "row",
+    ) -> None:
+        construct(
+            self,
+            low=low,
+            high=high,
+            fraction=fraction,
+            offset=offset,
+            score_sensitivity=score_sensitivity,
+            epsilon=epsilon,
+            adjacency=adjacency,
+            unit=unit,
+        )
 
     def __post_init__(self) -> None:
         low, high = _step(self.low, "low"), _step(self.high, "high")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
 
 from cloister.accounting.accountants.base import (
     Accountant,
@@ -26,6 +26,7 @@ from cloister.accounting.accountants.numerical import NumericalAccountant, PldAc
 from cloister.accounting.accountants.renyi import RenyiAccountant
 from cloister.accounting.events import Event, SubsampledEvent
 from cloister.core import validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, ApproxDP, Caveat, DifferentialPrivacy, Guarantee, PureDP
 from cloister.errors import AccountingError, ParameterError, ParameterTypeError, UnsupportedEventError
 
@@ -145,11 +146,51 @@ _ACCOUNTANTS: tuple[type[Accountant], ...] = (
 )
 
 
+@overload
 def compose(
     releases: Events | Releases,
     *,
-    delta: object = None,
-    epsilon: object = None,
+    delta: Number,
+    epsilon: None = None,
+    accountant: str | Accountant = "auto",
+    adjacency: Adjacency | str | None = None,
+    unit: str | None = None,
+) -> ApproxDP: ...
+@overload
+def compose(
+    releases: Events | Releases,
+    *,
+    delta: None = None,
+    epsilon: Number,
+    accountant: str | Accountant = "auto",
+    adjacency: Adjacency | str | None = None,
+    unit: str | None = None,
+) -> ApproxDP: ...
+@overload
+def compose(
+    releases: Events | Releases,
+    *,
+    delta: None = None,
+    epsilon: None = None,
+    accountant: str | Accountant = "auto",
+    adjacency: Adjacency | str | None = None,
+    unit: str | None = None,
+) -> PureDP: ...
+@overload
+def compose(
+    releases: Events | Releases,
+    *,
+    delta: Number | None = None,
+    epsilon: Number | None = None,
+    accountant: str | Accountant = "auto",
+    adjacency: Adjacency | str | None = None,
+    unit: str | None = None,
+) -> PureDP | ApproxDP: ...
+def compose(
+    releases: Events | Releases,
+    *,
+    delta: Number | None = None,
+    epsilon: Number | None = None,
     accountant: str | Accountant = "auto",
     adjacency: Adjacency | str | None = None,
     unit: str | None = None,
@@ -203,7 +244,7 @@ def compose(
     return ApproxDP(epsilon=found, delta=slack, **shared)
 
 
-def compare(events: Events, *, delta: object) -> dict[str, Fraction]:
+def compare(events: Events, *, delta: Number) -> dict[str, Fraction]:
     """Return epsilon at a delta from every own accountant that knows all events, by name."""
     counts = tally(events)
     slack = validation.check_delta(delta, allow_zero=False)

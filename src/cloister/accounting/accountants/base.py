@@ -21,6 +21,7 @@ from cloister.accounting.events import (
     SequenceEvent,
     SubsampledEvent,
 )
+from cloister.core.exact import Number
 from cloister.errors import InternalError, ParameterTypeError, UnsupportedEventError
 
 Events: TypeAlias = "Event | Iterable[Event]"
@@ -40,11 +41,11 @@ class Accountant(Protocol):
         """Return whether the accountant knows an event."""
         ...
 
-    def epsilon(self, events: Events, *, delta: object) -> Fraction:
+    def epsilon(self, events: Events, *, delta: Number) -> Fraction:
         """Return an upper bound of epsilon at a delta."""
         ...
 
-    def delta(self, events: Events, *, epsilon: object) -> Fraction:
+    def delta(self, events: Events, *, epsilon: Number) -> Fraction:
         """Return an upper bound of delta at an epsilon."""
         ...
 

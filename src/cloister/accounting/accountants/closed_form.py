@@ -34,7 +34,7 @@ from cloister.accounting.conversions import (
 )
 from cloister.accounting.events import DiscreteGaussianEvent, Event, GaussianEvent, ZeroConcentratedEvent
 from cloister.core import exact, validation
-from cloister.core.exact import sum_above
+from cloister.core.exact import Number, sum_above
 from cloister.core.guarantees import ZeroConcentratedDP
 from cloister.errors import AccountingError, ParameterError
 
@@ -62,14 +62,14 @@ class PureAccountant:
         """Return whether the event has an epsilon of its own."""
         return has_approx_loss(event)
 
-    def epsilon(self, events: Events, *, delta: object = 0) -> Fraction:
+    def epsilon(self, events: Events, *, delta: Number = 0) -> Fraction:
         """Return the sum of the epsilons, if the deltas together stay within delta."""
         total, slack = self._totals(events)
         if slack > validation.check_delta(delta):
             raise delta_too_small(slack)
         return total
 
-    def delta(self, events: Events, *, epsilon: object) -> Fraction:
+    def delta(self, events: Events, *, epsilon: Number) -> Fraction:
         """Return the sum of the deltas, or more when epsilon is below the sum of the epsilons.
 
         The worst mechanism with (E, d) has delta ``d + (1 - d) (exp(E) - exp(epsilon)) / (1 + exp(E))``
@@ -124,11 +124,11 @@ class ZeroConcentratedAccountant:
             raise ParameterError("The deltas of the events reach 1.", fix="use fewer events or smaller deltas.")
         return ZeroConcentratedDP(rho=sum_above(rhos), delta=delta)
 
-    def epsilon(self, events: Events, *, delta: object) -> Fraction:
+    def epsilon(self, events: Events, *, delta: Number) -> Fraction:
         """Return epsilon at a delta above 0."""
         return zero_concentrated_to_approx(self.rho(events), delta=delta, method=self.method).epsilon
 
-    def delta(self, events: Events, *, epsilon: object) -> Fraction:
+    def delta(self, events: Events, *, epsilon: Number) -> Fraction:
         """Return delta at an epsilon, by the optimal conversion."""
         wanted = validation.check_epsilon(epsilon, allow_zero=True)
         total = self.rho(events)
@@ -175,7 +175,7 @@ class GaussianAccountant:
         """Return whether the event is Gaussian noise, or discrete Gaussian noise that is wide enough."""
         return squared_mu(event) is not None
 
-    def epsilon(self, events: Events, *, delta: object) -> Fraction:
+    def epsilon(self, events: Events, *, delta: Number) -> Fraction:
         """Return epsilon at a delta above 0."""
         wanted = float_delta(validation.check_delta(delta, allow_zero=False))
         counts = check_supported(self, events)
@@ -183,7 +183,7 @@ class GaussianAccountant:
         found = gaussian_epsilon(combine_mu(counts), delta=wanted * (1 - 2 * float(slack)))
         return exact.upper(found) + slack if found else slack
 
-    def delta(self, events: Events, *, epsilon: object) -> Fraction:
+    def delta(self, events: Events, *, epsilon: Number) -> Fraction:
         """Return delta at an epsilon."""
         wanted = validation.check_epsilon(epsilon, allow_zero=True)
         counts = check_supported(self, events)

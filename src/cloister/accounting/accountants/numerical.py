@@ -35,7 +35,7 @@ from cloister.accounting.accountants.closed_form import combine_mu, lattice_slac
 from cloister.accounting.conversions import delta_too_small
 from cloister.accounting.events import Event
 from cloister.core import exact, validation
-from cloister.core.exact import sum_above
+from cloister.core.exact import Number, sum_above
 from cloister.errors import ParameterError
 
 __all__ = ["NumericalAccountant", "PldAccountant"]
@@ -185,7 +185,7 @@ class NumericalAccountant:
         """Return whether the event is Laplace-like, Gaussian, either of them on a sample, or on a lattice."""
         return has_approx_loss(event) or squared_mu(event) is not None or noise_of(event) is not None
 
-    def epsilon(self, events: Events, *, delta: object) -> Fraction:
+    def epsilon(self, events: Events, *, delta: Number) -> Fraction:
         """Return epsilon at a delta of at least 1e-100."""
         wanted = validation.check_delta(delta, allow_zero=False)
         workload = _workload(check_supported(self, events))
@@ -202,7 +202,7 @@ class NumericalAccountant:
         found = max(curve.epsilon_at(left - curve.unbounded) for curve in curves)
         return exact.upper(found) + workload.slack if found else workload.slack
 
-    def delta(self, events: Events, *, epsilon: object) -> Fraction:
+    def delta(self, events: Events, *, epsilon: Number) -> Fraction:
         """Return delta at an epsilon."""
         wanted = validation.check_epsilon(epsilon, allow_zero=True)
         workload = _workload(check_supported(self, events))

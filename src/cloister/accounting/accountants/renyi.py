@@ -27,7 +27,7 @@ from cloister.accounting.events import (
     ZeroConcentratedEvent,
 )
 from cloister.core import exact, validation
-from cloister.core.exact import sum_above
+from cloister.core.exact import Number, sum_above
 from cloister.errors import ParameterError
 
 __all__ = ["RenyiAccountant"]
@@ -68,7 +68,7 @@ class RenyiAccountant:
             )
         return exact.upper(found)
 
-    def epsilon(self, events: Events, *, delta: object) -> Fraction:
+    def epsilon(self, events: Events, *, delta: Number) -> Fraction:
         """Return epsilon at a delta above 0."""
         wanted = validation.check_delta(delta, allow_zero=False)
         counts = check_supported(self, events)
@@ -78,7 +78,7 @@ class RenyiAccountant:
         found = renyi_to_epsilon(ORDERS, _curve(counts, ORDERS), delta=float_delta(wanted - slack))
         return exact.upper(found) if found else Fraction(0)
 
-    def delta(self, events: Events, *, epsilon: object) -> Fraction:
+    def delta(self, events: Events, *, epsilon: Number) -> Fraction:
         """Return delta at an epsilon."""
         wanted = validation.check_epsilon(epsilon, allow_zero=True)
         counts = check_supported(self, events)

@@ -25,7 +25,7 @@ from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
 from cloister.accounting.ledger.checks import FINEST
 from cloister.accounting.ledger.protocol import EntryKind
-from cloister.core.guarantees import Adjacency, ApproxDP, DifferentialPrivacy, ZeroConcentratedDP
+from cloister.core.guarantees import Adjacency, DifferentialPrivacy, ZeroConcentratedDP
 from cloister.errors import AccountingError, AccountMismatchError, CloisterError, ParameterError, ParameterTypeError
 
 
@@ -233,7 +233,7 @@ def _covers_in_epsilon(cost: Budget, event: Event) -> bool:
         return False
     with suppress(AccountingError):
         found = compose(counts, epsilon=cost.amount, adjacency="add_remove", unit="row")
-        return isinstance(found, ApproxDP) and found.delta <= cost.delta * _ROUNDING
+        return found.delta <= cost.delta * _ROUNDING
     return False
 
 

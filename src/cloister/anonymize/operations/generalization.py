@@ -232,6 +232,7 @@ class _Coding(Operation):
 class TopCode(_Coding):
     """Replace everything above a limit by the limit, which then stands for "this or more".
 
+    >>> import pyarrow as pa
     >>> TopCode("age", limit=90).apply(pa.table({"age": [34, 101]})).to_arrow()["age"].to_pylist()
     [34, 90]
     """

@@ -213,7 +213,7 @@ class PostRandomize(Operation):
 
     def _public_matrix(self, size: int) -> Matrix:
         if self.matrix is None:
-            return response_matrix(size, epsilon=self.epsilon)
+            return response_matrix(size, epsilon=self.epsilon or 0)  # without a matrix there is an epsilon
         if len(self.matrix) != size:
             raise ParameterError("The matrix does not have one row per category.", fix=f"give {size} rows and columns.")
         return self.matrix

@@ -252,7 +252,7 @@ def audit_dp(
         vectorized: whether a function takes a size; by default decided by its signature.
 
     >>> from fractions import Fraction
-    >>> def two_coins(answer):
+    >>> def two_coins(answer: bool) -> dict[bool, Fraction]:
     ...     return {answer: Fraction(3, 4), not answer: Fraction(1, 4)}
     >>> print(audit_dp(two_coins, (True, False), epsilon=1))
     epsilon = 1 is refuted: by exact probabilities it is 1.09861

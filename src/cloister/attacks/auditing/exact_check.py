@@ -138,7 +138,7 @@ _SHOWN = 3
 UNLISTED = "<every output that is not listed>"
 """The output that stands for the probability that a distribution leaves out."""
 
-Outputs: TypeAlias = Mapping[Hashable, Probability]
+Outputs: TypeAlias = Mapping[Any, Probability]
 _Table: TypeAlias = "dict[Hashable, Bounds]"
 _Cells: TypeAlias = "dict[Hashable, tuple[Bounds, Bounds]]"
 

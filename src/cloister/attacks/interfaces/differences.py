@@ -76,7 +76,7 @@ def differencing(
         confidence: the confidence of the interval of the success.
 
     >>> salaries = {"ann": 52_000, "bob": 61_000, "joe": 70_000}
-    >>> def total(without):
+    >>> def total(without: str | None) -> int:
     ...     return sum(salary for name, salary in salaries.items() if name != without)
     >>> print(differencing(total, questions=[(None, name) for name in salaries], truth=list(salaries.values())))
     differencing: success 100% (95% interval 29.2% to 100%), baseline 33.3%
@@ -159,7 +159,7 @@ def model_difference(
         confidence: the confidence of the interval of the success.
 
     >>> age, pay = np.array([30, 40, 50, 60, 70]), np.array([21, 25, 24, 30, 95])
-    >>> def line(rows):
+    >>> def line(rows: NDArray[np.int64]) -> tuple[float, float]:
     ...     slope, intercept = np.polyfit(age[rows], pay[rows], deg=1)
     ...     return intercept, slope
     >>> result = model_difference(line, features=age, truth=pay)

@@ -99,7 +99,7 @@ def extremes_by_counting(
         confidence: the confidence of the interval of the success.
 
     >>> pay = {"board": [40_000, 85_000], "shop": [20_000, 22_000]}
-    >>> def above(question):
+    >>> def above(question: tuple[str, float]) -> int:
     ...     group, threshold = question
     ...     return sum(salary > threshold for salary in pay[group])
     >>> result = extremes_by_counting(above, questions=list(pay), truth=[85_000, 22_000], bounds=(0, 100_000))

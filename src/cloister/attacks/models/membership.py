@@ -214,7 +214,7 @@ def membership(
 
     >>> class Memory:
     ...     classes_ = [0, 1]
-    ...     def predict_proba(self, X):
+    ...     def predict_proba(self, X: object) -> object:
     ...         known = np.asarray(X)[:, 0] < 100
     ...         return np.where(known[:, None], [[0.0, 1.0]], [[0.5, 0.5]])
     >>> rows, ones = np.arange(200.0)[:, None], np.ones(100, dtype=int)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from cloister.accounting.events import Event
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, DifferentialPrivacy
 from cloister.data.columns import Category, Kind
 from cloister.data.schema import Schema
@@ -142,7 +143,7 @@ class ForeignRunPlan:
         chosen = [name for columns in self.columns.values() for name in columns]
         return tuple(dict.fromkeys([*chosen, *([self.key] if self.key is not None else [])]))
 
-    def margins(self, confidence: object = 0.95) -> Values:
+    def margins(self, confidence: Number = 0.95) -> Values:
         """Return the half-widths that cover the noise on single numbers with a probability; none for medians."""
         return self.aggregation.margins(confidence)
 

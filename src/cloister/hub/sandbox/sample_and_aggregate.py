@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from cloister.accounting.events import Event, PureEvent
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, DifferentialPrivacy, PureDP
 from cloister.core.random import RandomSource, RandomState, integers_below, random_source
 from cloister.errors import DataError, ParameterError
@@ -154,7 +155,7 @@ class Aggregation(Protocol):
         """Return the private summary of a matrix with one row for each block."""
         ...
 
-    def margins(self, confidence: object = 0.95) -> Values:
+    def margins(self, confidence: Number = 0.95) -> Values:
         """Return the half-widths that cover the noise on single numbers with a probability."""
         ...
 
@@ -183,7 +184,7 @@ class BlockMean:
         noisy = self.mechanism.release(total, random_state=random_state).value
         return self.layout.from_steps(np.asarray(noisy).reshape(self.layout.size), self.blocks)
 
-    def margins(self, confidence: object = 0.95) -> Values:
+    def margins(self, confidence: Number = 0.95) -> Values:
         """Return the half-widths that cover the noise on single numbers with a probability."""
         steps = self.mechanism.margin(confidence)
         return {clip.name: steps * clip.scale(self.blocks) for clip in self.layout.clips}
@@ -231,7 +232,7 @@ class BlockMedian:
         ]
         return self.layout.from_steps(np.array(picked, dtype=np.int64), 1)
 
-    def margins(self, confidence: object = 0.95) -> Values:
+    def margins(self, confidence: Number = 0.95) -> Values:
         """Return nothing: how far a selected median is off depends on how the blocks lie, which is private."""
         del confidence
         return {}

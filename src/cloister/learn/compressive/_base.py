@@ -14,7 +14,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +96,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     class_prior_: Floats = field(init=False)
     guarantee_: NoGuarantee = field(init=False)
 
-    def fit(self, X: Any, y: Any = None, *, privacy: Any = None) -> Any:  # itself
+    def fit(self, X: Any, y: Any = None, *, privacy: Any = None) -> Self:
         """Learn the projection. Nothing is promised about the rows it is learned from: prefer public ones.
 
         Args:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.guarantees import Caveat, LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.validation import check_choice, check_probability
@@ -241,7 +242,7 @@ class SeveralAttributes:
         self,
         questions: Mapping[str, object],
         *,
-        epsilon: object,
+        epsilon: Number,
         method: str = "sample_one",
         protocol: Callable[..., Protocol] | None = None,
         amplified: bool = False,

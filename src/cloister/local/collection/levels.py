@@ -13,12 +13,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.core.guarantees import Caveat, LocalDP
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_choice
@@ -26,12 +27,14 @@ from cloister.errors import OutsideDomainError, ParameterError, ParameterTypeErr
 from cloister.local._output_space import report_error
 from cloister.local.collection._question_protocols import protocol_by_size, protocol_for
 from cloister.local.collection.stratification import LeveledEstimate, combine
-from cloister.local.domain import Domain
+from cloister.local.domain import Answers, Domain
 from cloister.local.estimates import FrequencyEstimate, MeanEstimate, enough
 from cloister.local.protocol import FOLLOWED, Protocol, check_local_epsilon
 from cloister.local.reports import SCHEMA, Reports, foreign, items_of
 
 __all__ = ["LEVELS", "LEVEL_IS_VISIBLE", "LeveledQuestion", "LeveledReports", "PrivacyLevels"]
+
+_Estimate = TypeVar("_Estimate", bound=FrequencyEstimate | MeanEstimate)
 
 LEVEL_IS_VISIBLE = Caveat(
     "level_is_visible",
@@ -88,7 +91,7 @@ LEVELS = PrivacyLevels({"off": None, "low": 4, "medium": 1, "high": Fraction(1, 
 class LeveledReports:
     """Reports by level, and how many people gave no answer."""
 
-    question: LeveledQuestion
+    question: LeveledQuestion[Any]  # shares, or a mean
     parts: Mapping[str, Reports]
     skipped: Mapping[str, int] = field(default_factory=dict)
 
@@ -122,7 +125,7 @@ class LeveledReports:
         return "".join(json.dumps(report, ensure_ascii=False) + "\n" for report in self.to_dicts())
 
 
-class LeveledQuestion:
+class LeveledQuestion(Generic[_Estimate]):
     """One question that each person answers at a level of their own.
 
     Attributes:
@@ -136,11 +139,26 @@ class LeveledQuestion:
     (2000, 1000)
     """
 
+    @overload
+    def __init__(
+        self: LeveledQuestion[FrequencyEstimate],
+        question: Answers,
+        *,
+        levels: PrivacyLevels | Mapping[str, Number | None] = LEVELS,
+        protocol: Callable[..., Protocol] = protocol_by_size,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: LeveledQuestion[Any],
+        question: Callable[..., Protocol],
+        *,
+        levels: PrivacyLevels | Mapping[str, Number | None] = LEVELS,
+    ) -> None: ...
     def __init__(
         self,
         question: object,
         *,
-        levels: PrivacyLevels | Mapping[str, object] = LEVELS,
+        levels: PrivacyLevels | Mapping[str, Number | None] = LEVELS,
         protocol: Callable[..., Protocol] = protocol_by_size,
     ) -> None:
         """Agree on what is asked, and at which levels.
@@ -205,7 +223,7 @@ class LeveledQuestion:
             return sum(others, start=first)
         return self._sort_by_level(items)
 
-    def estimate(self, reports: Any) -> LeveledEstimate:  # whatever holds reports
+    def estimate(self, reports: Any) -> LeveledEstimate[_Estimate]:  # whatever holds reports
         """Return the stratified and the pooled estimate, and whether the levels differ.
 
         Raises:

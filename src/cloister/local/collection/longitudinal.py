@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.guarantees import SEEDED_RANDOMNESS, Caveat, LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.validation import check_count
@@ -79,7 +80,7 @@ class RepeatedQuestion:
         self,
         question: object,
         *,
-        epsilon: object,
+        epsilon: Number,
         times: int,
         protocol: Callable[..., Protocol] = protocol_by_size,
     ) -> None:
@@ -233,10 +234,10 @@ class MemoizedQuestion:
         self,
         question: object,
         *,
-        epsilon: object,
+        epsilon: Number,
         distinct: int,
         protocol: Callable[..., Protocol] = protocol_by_size,
-        instantaneous: object = None,
+        instantaneous: Number | None = None,
     ) -> None:
         """Agree on what is asked, and on how many distinct values of one person are ever reported.
 
@@ -354,7 +355,7 @@ class MemoizedQuestion:
             return min(distinct, len(self.permanent.domain))
         return distinct
 
-    def _layer(self, epsilon: object) -> DirectEncoding:
+    def _layer(self, epsilon: Number) -> DirectEncoding:
         if not isinstance(self.permanent, DirectEncoding):
             raise ParameterError(
                 "An instantaneous layer goes on top of direct encoding.",

@@ -37,11 +37,11 @@ class Answerable(Protocol):
         """Return what one answer costs."""
         ...
 
-    def encode(self, values: Any) -> tuple[Any, bool]:  # one value, or one for each attribute
+    def encode(self, values: Any, /) -> tuple[Any, bool]:  # one value, or one for each attribute
         """Return codes, and whether they are of one person."""
         ...
 
-    def randomize(self, values: Any, *, random_state: RandomState = None) -> Any:  # reports of some kind
+    def randomize(self, values: Any, /, *, random_state: RandomState = None) -> Any:  # reports of some kind
         """Return what is sent."""
         ...
 
@@ -69,7 +69,8 @@ class Respondent:
     >>> from cloister.accounting.ledger import open_ledger
     >>> from cloister.local import RandomizedResponse
     >>> me = Respondent("p1", study="demo", ledger=open_ledger("memory:"), budget=Budget(epsilon=2))
-    >>> report = me.report(RandomizedResponse(epsilon="1.5"), True)
+    >>> len(me.report(RandomizedResponse(epsilon="1.5"), True))
+    1
     >>> me.remaining
     Budget(epsilon=0.5)
     """

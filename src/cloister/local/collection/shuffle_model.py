@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from cloister.accounting.amplification import shuffling
+from cloister.core.exact import Number
 from cloister.core.guarantees import AllOf, ApproxDP, LocalDP
 from cloister.core.validation import check_delta
 from cloister.errors import AccountingError, ParameterError
@@ -24,10 +25,10 @@ __all__ = ["central_guarantee", "shuffled"]
 _E = TypeVar("_E", FrequencyEstimate, MeanEstimate, DistributionEstimate, VectorEstimate)
 
 
-def central_guarantee(local: LocalDP, *, reports: int, delta: object) -> tuple[ApproxDP | None, str]:
+def central_guarantee(local: LocalDP, *, reports: int, delta: Number) -> tuple[ApproxDP | None, str]:
     """Return the central guarantee of shuffled reports, None if there are too few; and a sentence about it.
 
-    >>> central, words = central_guarantee(LocalDP(epsilon=1), reports=100_000, delta=1e-6)
+    >>> _, words = central_guarantee(LocalDP(epsilon=1), reports=100_000, delta=1e-6)
     >>> words
     'If the reports are shuffled: epsilon = 0.072555, delta = 1e-06 centrally, next to epsilon = 1 locally.'
     """
@@ -44,7 +45,7 @@ def central_guarantee(local: LocalDP, *, reports: int, delta: object) -> tuple[A
     return central, f"If the reports are shuffled: {there} centrally, next to {here} locally."
 
 
-def shuffled(estimate: _E, *, delta: object) -> _E:
+def shuffled(estimate: _E, *, delta: Number) -> _E:
     """Return an estimate whose promise also states the central guarantee, for reports that were shuffled.
 
     Args:

@@ -8,9 +8,9 @@ bias for the people who answered, also where the group says something about the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +39,7 @@ __all__ = [
 
 
 special = late_module("scipy.special")
+_Estimate_co = TypeVar("_Estimate_co", bound=Estimate, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def _groups(values: ArrayLike, variances: ArrayLike) -> tuple[NDArray[np.float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LeveledEstimate(Result):
+class LeveledEstimate(Result, Generic[_Estimate_co]):
     """Estimates from people who chose their own levels.
 
     Attributes:
@@ -142,9 +143,9 @@ class LeveledEstimate(Result):
 
     schema: ClassVar[str] = "cloister.local_levels/1"
 
-    stratified: Estimate
-    pooled: Estimate
-    strata: Mapping[str, Estimate] = field(repr=False)
+    stratified: _Estimate_co
+    pooled: _Estimate_co
+    strata: Mapping[str, _Estimate_co] = field(repr=False)
     heterogeneity: Heterogeneity | None
     skipped: int = 0
 
@@ -198,8 +199,8 @@ class LeveledEstimate(Result):
 
 
 def combine(
-    strata: Mapping[str, Estimate], *, protocols: Mapping[str, Protocol], guarantee: LocalDP, skipped: int = 0
-) -> LeveledEstimate:
+    strata: Mapping[str, _Estimate_co], *, protocols: Mapping[str, Protocol], guarantee: LocalDP, skipped: int = 0
+) -> LeveledEstimate[_Estimate_co]:
     """Return both combined estimates of strata of one question.
 
     The stratified estimate is about the people who answered, as each stratum is. The pooled one and the test compare
@@ -253,7 +254,9 @@ def _spread(estimate: Estimate, protocol: Protocol, shares: Floats) -> Any:  # a
     return (likely * p * (1 - p) + (1 - likely) * q * (1 - q)) / (p - q) ** 2 / n + chance
 
 
-def _build_estimate(estimates: list[Estimate], found: CombinedEstimate, guarantee: LocalDP, method: str) -> Estimate:
+def _build_estimate(
+    estimates: Sequence[Estimate], found: CombinedEstimate, guarantee: LocalDP, method: str
+) -> Any:  # of the kind that the strata are
     first, people = estimates[0], sum(each.reports for each in estimates)
     names = ", ".join(dict.fromkeys(each.protocol for each in estimates))
     if isinstance(first, MeanEstimate):

@@ -26,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import validation
+from cloister.core.exact import Number
 from cloister.errors import ParameterError
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Integer, OutputSpace, Payload
 from cloister.local._plausibility import Test
-from cloister.local.domain import Codes
+from cloister.local.domain import Answers, Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats
 from cloister.local.frequency.support import SupportProtocol, not_countable
@@ -151,7 +152,7 @@ class HadamardResponse(SupportProtocol):
     fits_choices = True
     in_browsers = True
 
-    def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
+    def __init__(self, *, domain: Answers | None = None, epsilon: Number | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self.order = order_for(len(self.domain))
         self.truth = CERTAIN - lie_threshold(self.epsilon)

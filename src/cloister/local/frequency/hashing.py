@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.validation import check_count
 from cloister.errors import ParameterError
 from cloister.local import _plausibility as plausibility
 from cloister.local._affine_hashing import hash_codes, prime_for, support_counts, support_probabilities
 from cloister.local._output_space import Integer, OutputSpace, Payload
 from cloister.local._plausibility import Test
-from cloister.local.domain import Codes
+from cloister.local.domain import Answers, Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats
 from cloister.local.frequency.randomized_response import lie_or_tell, truth_ratio
@@ -56,7 +57,9 @@ class OptimizedLocalHashing(SupportProtocol):
     fits_choices = True
     in_browsers = True
 
-    def __init__(self, *, domain: object = None, epsilon: object = None, buckets: int | None = None) -> None:
+    def __init__(
+        self, *, domain: Answers | None = None, epsilon: Number | None = None, buckets: int | None = None
+    ) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self._chosen = buckets
         self.buckets = best_buckets(self.epsilon) if buckets is None else check_buckets(buckets)

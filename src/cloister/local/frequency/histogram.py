@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.validation import check_probability
 from cloister.errors import ParameterError
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Integers, OutputSpace, Payload
 from cloister.local._plausibility import Test
-from cloister.local.domain import Codes
+from cloister.local.domain import Answers, Codes
 from cloister.local.draws import Draws, source_of
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol
@@ -47,7 +48,7 @@ _CHUNK = 2**22
 class _HistogramEncoding(FrequencyProtocol):
     """What both share: the device."""
 
-    def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
+    def __init__(self, *, domain: Answers | None = None, epsilon: Number | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self.scale = 2 * STEPS / self.epsilon
         reach = ceil(_WIDTHS * self.scale) + STEPS
@@ -137,7 +138,9 @@ class ThresholdHistogramEncoding(_HistogramEncoding, SupportProtocol):
 
     name = "threshold_histogram_encoding"
 
-    def __init__(self, *, domain: object = None, epsilon: object = None, threshold: object = None) -> None:
+    def __init__(
+        self, *, domain: Answers | None = None, epsilon: Number | None = None, threshold: object = None
+    ) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self._chosen = None if threshold is None else _check_threshold(threshold)
         self.step = self._best_step() if self._chosen is None else round(self._chosen * STEPS)

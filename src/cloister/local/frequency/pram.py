@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.postprocessing import project_to_simplex
 from cloister.core.validation import check_choice, check_probability
 from cloister.errors import ParameterError, UnsafeMechanismError
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Integer, OutputSpace, Payload
 from cloister.local._plausibility import Test
-from cloister.local.domain import Codes, Domain
+from cloister.local.domain import Answers, Codes, Domain
 from cloister.local.draws import Draws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency.support import FrequencyProtocol, readings_by_matrix
@@ -71,7 +72,7 @@ class Pram(FrequencyProtocol):
     in_browsers = True
 
     def __init__(
-        self, *, domain: object, epsilon: object = None, matrix: object = None, kind: str = "response"
+        self, *, domain: Answers, epsilon: Number | None = None, matrix: object = None, kind: str = "response"
     ) -> None:
         declared = Domain.of(domain)
         if len(declared) > _MOST_VALUES:
@@ -145,7 +146,7 @@ class Pram(FrequencyProtocol):
     def _observe_shares(self, payload: Payload) -> Floats:
         return np.asarray(np.bincount(payload["y"], minlength=len(self.domain)) / len(payload))
 
-    def _cost(self, epsilon: object) -> object:
+    def _cost(self, epsilon: Number | None) -> Number | None:
         if self._given is None:
             return epsilon
         cost = matrix_epsilon(self._given)

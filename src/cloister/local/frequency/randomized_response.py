@@ -27,13 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.random import Words
 from cloister.core.validation import check_probability
 from cloister.errors import ParameterError, UnsafeMechanismError
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Integer, OutputSpace, Payload
 from cloister.local._plausibility import Test
-from cloister.local.domain import Codes
+from cloister.local.domain import Answers, Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol, readings_by_matrix
@@ -73,7 +74,7 @@ class DirectEncoding(SupportProtocol):
     fits_choices = True
     in_browsers = True
 
-    def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
+    def __init__(self, *, domain: Answers | None = None, epsilon: Number | None = None) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self.truth = CERTAIN - lie_threshold(self.epsilon, len(self.domain) - 1)
         self.output_space = OutputSpace((Integer("y", 0, len(self.domain) - 1),))
@@ -154,7 +155,12 @@ class RandomizedResponse(FrequencyProtocol):
     in_browsers = True
 
     def __init__(
-        self, *, domain: object = (False, True), epsilon: object = None, truth: object = None, second: object = None
+        self,
+        *,
+        domain: Answers = (False, True),
+        epsilon: Number | None = None,
+        truth: Number | None = None,
+        second: Number | None = None,
     ) -> None:
         self._coins = _coins(epsilon, truth, second)
         super().__init__(domain=domain, epsilon=epsilon if self._coins is None else _epsilon(*self._coins))
@@ -258,7 +264,7 @@ class RandomizedResponse(FrequencyProtocol):
         return {"yes_if_yes": str(self.yes_if_yes), "yes_if_no": str(self.yes_if_no)}
 
 
-def _coins(epsilon: object, truth: object, second: object) -> tuple[Fraction, Fraction] | None:
+def _coins(epsilon: Number | None, truth: Number | None, second: Number | None) -> tuple[Fraction, Fraction] | None:
     if truth is None and second is None and epsilon is not None:
         return None
     if truth is None or second is None:

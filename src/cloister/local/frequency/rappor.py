@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.guarantees import SEEDED_RANDOMNESS, Caveat, LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.validation import check_count, check_probability
@@ -32,7 +33,7 @@ from cloister.local._affine_hashing import bloom_filters, hash_functions, prime_
 from cloister.local._output_space import Bits, Integer, OutputSpace, Payload
 from cloister.local._packed_rows import column_counts
 from cloister.local._plausibility import Test
-from cloister.local.domain import Codes, Domain
+from cloister.local.domain import Answers, Codes, Domain
 from cloister.local.draws import CERTAIN, Draws, SourceDraws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.frequency._rappor_regression import CohortBits, Decoding, bit_gains, decode, plan_variances
@@ -86,8 +87,8 @@ class Rappor(FrequencyProtocol):
     def __init__(
         self,
         *,
-        domain: object,
-        epsilon: object = None,
+        domain: Answers,
+        epsilon: Number | None = None,
         bits: int | None = None,
         hashes: int = 1,
         cohorts: int | None = None,
@@ -228,7 +229,7 @@ class Rappor(FrequencyProtocol):
     def _decoded(self, payload: Payload) -> Decoding:
         return decode(self.filters, self.counted(payload))
 
-    def _cost(self, epsilon: object) -> object:
+    def _cost(self, epsilon: Number | None) -> Number | None:
         if self._noise is None:
             if epsilon is None:
                 raise ParameterError("RAPPOR needs epsilon, or its noise f.", fix="write epsilon=1, or noise=0.5.")
@@ -337,7 +338,8 @@ class RapporDevice:
     value the promise would be spent again.
 
     >>> device = Rappor(domain=["a", "b"], epsilon=1).device()
-    >>> reports = [device.report("a") for _ in range(5)]
+    >>> len([device.report("a") for _ in range(5)])
+    5
     >>> float(device.epsilon)
     1.0
     """

@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.validation import check_count
 from cloister.errors import ParameterError
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Bits, OutputSpace, Payload
 from cloister.local._packed_rows import column_counts
 from cloister.local._plausibility import Test
-from cloister.local.domain import Codes
+from cloister.local.domain import Answers, Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats
 from cloister.local.frequency.support import SupportProtocol
@@ -48,7 +49,9 @@ class SubsetSelection(SupportProtocol):
 
     name = "subset_selection"
 
-    def __init__(self, *, domain: object = None, epsilon: object = None, size: int | None = None) -> None:
+    def __init__(
+        self, *, domain: Answers | None = None, epsilon: Number | None = None, size: int | None = None
+    ) -> None:
         super().__init__(domain=domain, epsilon=epsilon)
         self._chosen = size
         self.size = self._best_size() if size is None else self._check_size(size)

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cloister.core.exact import Number
 from cloister.core.guarantees import LocalDP
 from cloister.core.validation import check_probability
 from cloister.data.columns import Category
 from cloister.errors import InternalError, ParameterError
 from cloister.local._output_space import Payload
-from cloister.local.domain import Codes, Domain
+from cloister.local.domain import Answers, Codes, Domain
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.protocol import Protocol
 from cloister.local.reports import Reports
@@ -62,7 +63,7 @@ class FrequencyProtocol(Protocol):
         if cls.fits_choices and cls.score_readings is FrequencyProtocol.score_readings:
             raise InternalError(f'the local protocol "{cls.name}" does not state score_readings')
 
-    def __init__(self, *, domain: object = None, epsilon: object = None) -> None:
+    def __init__(self, *, domain: Answers | None = None, epsilon: Number | None = None) -> None:
         self.domain = Domain.of(domain)
         super().__init__(epsilon=epsilon)
 

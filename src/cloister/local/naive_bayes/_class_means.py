@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.validation import check_count
 from cloister.errors import InternalError
 from cloister.local import _plausibility as plausibility
@@ -89,7 +90,7 @@ class ClassProducts:
 class ClassMeanProtocol(Protocol):
     """A protocol for a class and a number in -1 .. 1; codes are rows of (class, step)."""
 
-    def __init__(self, *, classes: int, epsilon: object, steps: int = STEPS) -> None:
+    def __init__(self, *, classes: int, epsilon: Number, steps: int = STEPS) -> None:
         super().__init__(epsilon=epsilon)
         self.classes = check_count(classes, name="classes", at_least=2)
         self.steps = check_count(steps, name="steps", at_least=1)
@@ -134,7 +135,7 @@ class ClassVector(ClassMeanProtocol):
 
     name = "class_vector"
 
-    def __init__(self, *, classes: int, epsilon: object, steps: int = STEPS) -> None:
+    def __init__(self, *, classes: int, epsilon: Number, steps: int = STEPS) -> None:
         super().__init__(classes=classes, epsilon=epsilon, steps=steps)
         self.scale = 2 * self.steps / self.epsilon
         self._reach = self.steps + math.ceil(_SCALES * self.scale)
@@ -187,7 +188,7 @@ class ClassAndValue(ClassMeanProtocol):
 
     name = "class_and_value"
 
-    def __init__(self, *, classes: int, epsilon: object, steps: int = STEPS) -> None:
+    def __init__(self, *, classes: int, epsilon: Number, steps: int = STEPS) -> None:
         super().__init__(classes=classes, epsilon=epsilon, steps=steps)
         self.label = DirectEncoding(domain=self.classes, epsilon=self.epsilon / 2)
         self.number = Piecewise(bounds=(-1, 1), epsilon=self.epsilon / 2, steps=2 * self.steps)
@@ -252,7 +253,7 @@ class ClassAndBit(ClassMeanProtocol):
 
     name = "class_and_bit"
 
-    def __init__(self, *, classes: int, epsilon: object, steps: int = STEPS) -> None:
+    def __init__(self, *, classes: int, epsilon: Number, steps: int = STEPS) -> None:
         super().__init__(classes=classes, epsilon=epsilon, steps=steps)
         self.joint = _joint(self.classes, self.epsilon)
         self.output_space = self.joint.output_space

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.core.guarantees import LocalDP
 from cloister.core.random import RandomState
 from cloister.core.wordings import format_count
@@ -54,7 +55,7 @@ class LocalNaiveBayes(ABC):
     reports_: int
     notes_: tuple[str, ...]
 
-    def __init__(self, *, classes: object, epsilon: object, projection: PublicProjection | None = None) -> None:
+    def __init__(self, *, classes: object, epsilon: Number, projection: PublicProjection | None = None) -> None:
         self.classes = classes
         self.epsilon = epsilon
         self.projection = projection

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.core.validation import check_choice, check_non_negative
 from cloister.errors import MissingBoundsError, ParameterError, ParameterTypeError
 from cloister.local.domain import Domain
@@ -82,7 +83,7 @@ class LocalCategoricalNaiveBayes(LocalNaiveBayes):
         *,
         features: Mapping[str, Any],
         classes: object,
-        epsilon: object,
+        epsilon: Number,
         protocol: str = "auto",
         questions: str = "auto",
         estimator: str = "posterior",

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.core.validation import check_bounds, check_choice, check_positive, check_probability
 from cloister.core.wordings import percent
 from cloister.errors import MissingBoundsError, ParameterError
@@ -197,7 +198,7 @@ class LocalGaussianNaiveBayes(LocalNaiveBayes):
         *,
         bounds: Mapping[str, Any] | None = None,
         classes: object,
-        epsilon: object,
+        epsilon: Number,
         way: str = "auto",
         variance_floor: object = 0.01,
         shrink: bool = True,

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.core.guarantees import Guarantee
 from cloister.core.validation import check_bounds, check_count, check_positive
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeMechanismError
@@ -76,7 +77,7 @@ class PublicProjection:
         columns: Mapping[str, object],
         classes: object,
         components: int | None = None,
-        rho: object = 1e-3,
+        rho: Number = 1e-3,
         public: str | None = None,
         guarantee: Guarantee | None = None,
     ) -> PublicProjection:

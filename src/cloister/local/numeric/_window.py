@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Integer, OutputSpace, Payload
 from cloister.local._plausibility import Test
@@ -129,7 +130,7 @@ class SlidingProtocol(NumericProtocol):
 
     window: Window
 
-    def __init__(self, *, bounds: object = None, epsilon: object, steps: object = STEPS) -> None:
+    def __init__(self, *, bounds: object = None, epsilon: Number, steps: object = STEPS) -> None:
         super().__init__(bounds=bounds, epsilon=epsilon, steps=steps)
         self.window = self._window()
         self.output_space = OutputSpace((Integer("y", 0, self.window.cells - 1),))

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.core.guarantees import LocalDP
 from cloister.core.result import Result
 from cloister.core.validation import check_positive
@@ -49,7 +50,7 @@ class NumericProtocol(Protocol):
 
     grid: NumericGrid
 
-    def __init__(self, *, bounds: object = None, epsilon: object, steps: object = STEPS) -> None:
+    def __init__(self, *, bounds: object = None, epsilon: Number, steps: object = STEPS) -> None:
         super().__init__(epsilon=epsilon)
         self.grid = NumericGrid.of(bounds, steps)
 
@@ -93,7 +94,7 @@ class NumericProtocol(Protocol):
         middle = self.grid.steps / 2
         return self.grid.unit**2 * max(variance + (step - middle) ** 2 for step, variance in self._extremes)
 
-    def respondents(self, margin: object, *, confidence: object = 0.95) -> int:
+    def respondents(self, margin: object, *, confidence: Number = 0.95) -> int:
         """Return how many reports bring the margin of a mean down to a half-width, whatever people's numbers are."""
         return respondents_needed(self.spread(), margin, confidence)
 
@@ -151,7 +152,7 @@ def mean_of(
     )
 
 
-def respondents_needed(variance: float, margin: object, confidence: object) -> int:
+def respondents_needed(variance: float, margin: object, confidence: Number) -> int:
     """Return how many reports of a variance bring the margin of their mean down to a half-width."""
     wanted = float(check_positive(margin, name="margin"))
     return max(2, math.ceil((z_of(confidence) / wanted) ** 2 * variance))
@@ -195,7 +196,7 @@ class VectorEstimate(Result):
         """Return their standard errors."""
         return np.array([mean.standard_error for mean in self.means])
 
-    def margins(self, confidence: object = 0.95) -> Floats:
+    def margins(self, confidence: Number = 0.95) -> Floats:
         """Return the half-width of each interval; each covers on its own, not all of them at once."""
         return z_of(confidence) * self.standard_errors
 
@@ -249,7 +250,7 @@ class VectorProtocol(Protocol):
 
     grids: tuple[NumericGrid, ...]
 
-    def __init__(self, *, bounds: object = None, epsilon: object, steps: object = STEPS) -> None:
+    def __init__(self, *, bounds: object = None, epsilon: Number, steps: object = STEPS) -> None:
         super().__init__(epsilon=epsilon)
         if bounds is None:
             raise missing_bounds()
@@ -337,7 +338,7 @@ class VectorProtocol(Protocol):
         worst = max(variance + (step - middle) ** 2 for step, variance in self._extremes)
         return self._units**2 * worst / float(self.share)
 
-    def respondents(self, margin: object, *, confidence: object = 0.95) -> int:
+    def respondents(self, margin: object, *, confidence: Number = 0.95) -> int:
         """Return how many reports bring the margin of every mean down to a half-width, whatever the numbers are."""
         return respondents_needed(float(self.spread().max()), margin, confidence)
 

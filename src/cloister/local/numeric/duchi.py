@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.exact import Number
 from cloister.core.random import Words
 from cloister.errors import ParameterError
 from cloister.local import _plausibility as plausibility
@@ -112,7 +113,7 @@ class Duchi(MeanProtocol):
     name = "duchi"
     in_browsers = True
 
-    def __init__(self, *, bounds: object = None, epsilon: object, steps: object = STEPS) -> None:
+    def __init__(self, *, bounds: object = None, epsilon: Number, steps: object = STEPS) -> None:
         super().__init__(bounds=bounds, epsilon=epsilon, steps=steps)
         self.bit = Bit.of(self.epsilon, self.grid.steps)
         self.output_space = OutputSpace((Integer("y", 0, 1),))
@@ -186,7 +187,7 @@ class DuchiVector(VectorProtocol):
 
     name = "duchi_vector"
 
-    def __init__(self, *, bounds: object = None, epsilon: object, steps: object = STEPS) -> None:
+    def __init__(self, *, bounds: object = None, epsilon: Number, steps: object = STEPS) -> None:
         super().__init__(bounds=bounds, epsilon=epsilon, steps=steps)
         if self.dimensions > MOST_DIMENSIONS:
             raise ParameterError(

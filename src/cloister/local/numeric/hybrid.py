@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Integer, OutputSpace, Payload, report_error
 from cloister.local._plausibility import Test
@@ -65,7 +66,7 @@ class Hybrid(MeanProtocol):
     name = "hybrid"
     in_browsers = True
 
-    def __init__(self, *, bounds: object = None, epsilon: object, steps: object = STEPS) -> None:
+    def __init__(self, *, bounds: object = None, epsilon: Number, steps: object = STEPS) -> None:
         super().__init__(bounds=bounds, epsilon=epsilon, steps=steps)
         self.bit = Bit.of(self.epsilon, self.grid.steps)
         self.window = piecewise_window(self.epsilon, self.grid.steps)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.errors import ParameterError
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Integer, Integers, OutputSpace, Payload
@@ -88,7 +89,7 @@ class LocalLaplace(MeanProtocol):
 
     name = "local_laplace"
 
-    def __init__(self, *, bounds: object = None, epsilon: object, steps: object = NOISE_STEPS) -> None:
+    def __init__(self, *, bounds: object = None, epsilon: Number, steps: object = NOISE_STEPS) -> None:
         super().__init__(bounds=bounds, epsilon=epsilon, steps=steps)
         self.scale = self.grid.steps / self.epsilon
         self._noise = _Noise(self.scale, self.grid.steps)
@@ -136,7 +137,7 @@ class LaplaceVector(VectorProtocol):
 
     name = "laplace_vector"
 
-    def __init__(self, *, bounds: object = None, epsilon: object, steps: object = NOISE_STEPS) -> None:
+    def __init__(self, *, bounds: object = None, epsilon: Number, steps: object = NOISE_STEPS) -> None:
         super().__init__(bounds=bounds, epsilon=epsilon, steps=steps)
         self.scale = self.dimensions * self.steps / self.epsilon
         self._noise = _Noise(self.scale, self.steps)

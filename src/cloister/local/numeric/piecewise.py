@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Integers, OutputSpace, Payload, report_error
 from cloister.local._plausibility import Test
@@ -112,7 +113,7 @@ class PiecewiseVector(VectorProtocol):
 
     name = "piecewise_vector"
 
-    def __init__(self, *, bounds: object = None, epsilon: object, steps: object = STEPS) -> None:
+    def __init__(self, *, bounds: object = None, epsilon: Number, steps: object = STEPS) -> None:
         super().__init__(bounds=bounds, epsilon=epsilon, steps=steps)
         self.chosen = max(1, min(self.dimensions, floor(self.epsilon / _EPSILON_EACH)))
         self.window = piecewise_window(self.epsilon / self.chosen, self.steps)

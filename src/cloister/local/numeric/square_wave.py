@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.result import Result
 from cloister.core.validation import check_choice, check_count, check_probability
 from cloister.core.wordings import format_number, format_with_margin
@@ -87,7 +88,7 @@ class DistributionEstimate(Result):
         """Return how far each share lies from those of simulated reports, as a root of mean squares; None without."""
         return None if self.refits is None else self._deviations(self.refits)
 
-    def margins(self, confidence: object = 0.95) -> Floats:
+    def margins(self, confidence: Number = 0.95) -> Floats:
         """Return the half-width of each share's interval.
 
         Raises:
@@ -95,7 +96,7 @@ class DistributionEstimate(Result):
         """
         return z_of(confidence) * self._deviations(self._refits)
 
-    def intervals(self, confidence: object = 0.95) -> Floats:
+    def intervals(self, confidence: Number = 0.95) -> Floats:
         """Return (low, high) of each share within 0 and 1, one row for each bin."""
         half = self.margins(confidence)
         return np.stack([self.shares - half, self.shares + half], axis=1).clip(0, 1)
@@ -109,7 +110,7 @@ class DistributionEstimate(Result):
         """Return the number below which a share of the people lies, even within a bin; see `quantile_margin`."""
         return self._quantile(self.fine, float(check_probability(share, name="share")))
 
-    def quantile_margin(self, share: object, confidence: object = 0.95) -> float:
+    def quantile_margin(self, share: object, confidence: Number = 0.95) -> float:
         """Return the half-width of the interval of a quantile.
 
         Raises:
@@ -119,7 +120,7 @@ class DistributionEstimate(Result):
         others = np.array([self._quantile(shares, wanted) for shares in self._refits])
         return z_of(confidence) * float(_apart(others, self._quantile(self.fine, wanted)))
 
-    def quantile_interval(self, share: object, confidence: object = 0.95) -> tuple[float, float]:
+    def quantile_interval(self, share: object, confidence: Number = 0.95) -> tuple[float, float]:
         """Return (low, high) of a quantile, within the bounds."""
         value, half = self.quantile(share), self.quantile_margin(share, confidence)
         return max(value - half, float(self.edges[0])), min(value + half, float(self.edges[-1]))

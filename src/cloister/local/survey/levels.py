@@ -20,6 +20,8 @@ from fractions import Fraction
 from typing import Any
 
 from cloister.core import exact, wordings
+from cloister.core.construction import construct
+from cloister.core.exact import Number
 from cloister.core.validation import check_epsilon, check_probability
 from cloister.core.wordings import a_or_an, format_count, percent
 from cloister.errors import CloisterError, ParameterError, ParameterTypeError
@@ -168,6 +170,9 @@ class SurveyLevel:
 
     name: str
     epsilon: Fraction | None
+
+    def __init__(self, name: str, epsilon: Number | None) -> None:
+        construct(self, name=name, epsilon=epsilon)
 
     def __post_init__(self) -> None:
         check_name(self.name, what="level")

@@ -28,6 +28,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+from cloister.core.construction import construct
+from cloister.core.exact import Number
 from cloister.core.random import RandomState, random_source
 from cloister.errors import DataWarning, OutsideDomainError, ParameterError, did_you_mean
 from cloister.local.protocol import Protocol
@@ -95,6 +97,30 @@ class Survey:
     levels: tuple[SurveyLevel, ...] = DEFAULT_LEVELS
     default_level: str | None = None
     terms: SurveyTerms | None = None
+
+    def __init__(
+        self,
+        *,
+        id: str,  # noqa: A002  # the name that surveys' files use
+        title: str,
+        collector: str,
+        questions: Iterable[SurveyQuestion],
+        purpose: str = "",
+        levels: Mapping[str, Number | None] | tuple[SurveyLevel, ...] = DEFAULT_LEVELS,
+        default_level: str | None = None,
+        terms: SurveyTerms | None = None,
+    ) -> None:
+        construct(
+            self,
+            id=id,
+            title=title,
+            collector=collector,
+            questions=questions,
+            purpose=purpose,
+            levels=levels,
+            default_level=default_level,
+            terms=terms,
+        )
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__

@@ -8,10 +8,13 @@ makes of these facts is in `kinds`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from cloister.core.construction import construct
+from cloister.core.exact import Interval, Number
 from cloister.core.wordings import a_or_an
 from cloister.data.columns import Category
 from cloister.errors import CloisterError, ParameterError, ParameterTypeError, UnsafeMechanismError
@@ -62,6 +65,42 @@ class SurveyQuestion:
     levels: tuple[SurveyLevel, ...] | None = None
     default_level: str | None = None
     pretend: tuple[float, ...] = field(default=(), compare=False)
+
+    def __init__(
+        self,
+        *,
+        id: str,  # noqa: A002  # the name that surveys' files use
+        kind: QuestionKind | str,
+        text: str,
+        help: str = "",  # noqa: A002  # the name that surveys' files use
+        options: Sequence[Category] = (),
+        most: int | None = None,
+        bounds: Interval | None = None,
+        whole: bool = False,
+        bins: Sequence[Number] | int = (),
+        coins: Mapping[str, Number] | Sequence[Number] | None = None,
+        protocol: str = "auto",
+        levels: Mapping[str, Number | None] | tuple[SurveyLevel, ...] | None = None,
+        default_level: str | None = None,
+        pretend: Mapping[Any, Number] | tuple[float, ...] = (),  # options, or "mean" and "spread"
+    ) -> None:
+        construct(
+            self,
+            id=id,
+            kind=kind,
+            text=text,
+            help=help,
+            options=options,
+            most=most,
+            bounds=bounds,
+            whole=whole,
+            bins=bins,
+            coins=coins,
+            protocol=protocol,
+            levels=levels,
+            default_level=default_level,
+            pretend=pretend,
+        )
 
     def __post_init__(self) -> None:
         check_name(self.id, what="question")

@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cloister.core.exact import Number
 from cloister.core.guarantees import ApproxDP, LocalDP
 from cloister.core.result import Result
 from cloister.core.wordings import format_count
@@ -94,7 +95,7 @@ class QuestionResult(Result):
     schema: ClassVar[str] = "cloister.survey_question/1"
 
     question: SurveyQuestion
-    together: LeveledEstimate
+    together: LeveledEstimate[FrequencyEstimate | MeanEstimate]
     levels: tuple[LevelResult, ...]
     poisoning: Movement
     mean: MeanEstimate | None = None
@@ -140,11 +141,11 @@ class QuestionResult(Result):
         """Return what is possible: shares of at least 0, adding up to 1 for a single answer; a mean within bounds."""
         return mend_estimate(self.estimate)
 
-    def margins(self, confidence: object = 0.95) -> ByValue:
+    def margins(self, confidence: Number = 0.95) -> ByValue:
         """Return the half-widths of the intervals around `raw`, for the people who answered."""
         return margins_of(self.estimate, confidence)
 
-    def wider(self, confidence: object = 0.95) -> ByValue:
+    def wider(self, confidence: Number = 0.95) -> ByValue:
         """Return the half-widths for everybody whom the people who answered stand for, as a random sample would."""
         margins, z = self.margins(confidence), z_of(confidence)
         if self.is_mean:
@@ -160,7 +161,7 @@ class QuestionResult(Result):
         widest = possible_width(self.estimate) / 2
         return {name: margin <= widest for name, margin in self.margins().items()}
 
-    def intervals(self, confidence: object = 0.95) -> dict[Category, tuple[float, float]]:
+    def intervals(self, confidence: Number = 0.95) -> dict[Category, tuple[float, float]]:
         """Return (low, high) around the raw shares, or the raw mean."""
         margins = self.margins(confidence)
         return {name: (value - margins[name], value + margins[name]) for name, value in self.raw.items()}
@@ -406,7 +407,7 @@ def mend_estimate(estimate: FrequencyEstimate | MeanEstimate) -> ByValue:
     return estimate.consistent().frequencies
 
 
-def margins_of(estimate: FrequencyEstimate | MeanEstimate, confidence: object = 0.95) -> ByValue:
+def margins_of(estimate: FrequencyEstimate | MeanEstimate, confidence: Number = 0.95) -> ByValue:
     """Return the half-widths of the intervals around `values_of`."""
     if isinstance(estimate, MeanEstimate):
         return ByValue({"mean": estimate.margin(confidence)})

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.validation import check_count, check_positive, check_probability
 from cloister.errors import ParameterError, did_you_mean
 from cloister.local.estimates import z_of
@@ -45,7 +46,7 @@ MIXED = "as mixed"
 LEAST_MARGIN = Fraction(1, 10**6)
 
 
-def respondents_for(variance: float, margin: float, *, confidence: object = 0.95) -> int:
+def respondents_for(variance: float, margin: float, *, confidence: Number = 0.95) -> int:
     """Return how many respondents bring a half-width down to a margin.
 
     >>> respondents_for(3.6827, 0.02)
@@ -54,7 +55,7 @@ def respondents_for(variance: float, margin: float, *, confidence: object = 0.95
     return max(1, math.ceil(z_of(confidence) ** 2 * variance / float(check_positive(margin, name="margin")) ** 2))
 
 
-def margin_for(variance: float, respondents: int, *, confidence: object = 0.95) -> float:
+def margin_for(variance: float, respondents: int, *, confidence: Number = 0.95) -> float:
     """Return the half-width that a number of respondents gives.
 
     >>> round(margin_for(3.6827, 35368), 4)

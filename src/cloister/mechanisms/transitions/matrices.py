@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.validation import check_count, check_epsilon, check_probability
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeMechanismError
 from cloister.mechanisms.randomized_response import randomized_response_epsilon
@@ -88,7 +89,7 @@ def matrix_epsilon(matrix: object) -> Fraction | None:
     return None if ratio is None else exact.log_bounds(ratio)[1]
 
 
-def response_matrix(categories: int, *, epsilon: object) -> Matrix:
+def response_matrix(categories: int, *, epsilon: Number) -> Matrix:
     """Return the matrix that tells the truth as often as epsilon allows (k-ary randomized response).
 
     Diagonal ``exp(epsilon) / (c - 1 + exp(epsilon))``, elsewhere ``1 / (c - 1 + exp(epsilon))``, rounded
@@ -104,7 +105,7 @@ def response_matrix(categories: int, *, epsilon: object) -> Matrix:
     return tuple(tuple(odds * lie if row == column else lie for column in range(count)) for row in range(count))
 
 
-def ordinal_matrix(categories: int, *, epsilon: object) -> Matrix:
+def ordinal_matrix(categories: int, *, epsilon: Number) -> Matrix:
     """Return a matrix for ordered values: a lie is more likely to be a neighbor of the truth than any other value.
 
     Up to a common factor, values two or more steps away weigh 1 and neighbors ``1 + t`` with ``t = (e - 1) / (h + 3)``,
@@ -142,7 +143,7 @@ def ordinal_matrix(categories: int, *, epsilon: object) -> Matrix:
     return tuple(tuple(entry(row, column) for column in range(count)) for row in range(count))
 
 
-def two_coin_matrix(*, truth: object, second: object) -> Matrix:
+def two_coin_matrix(*, truth: Number, second: Number) -> Matrix:
     """Return the matrix of (no, yes) for two coins: with probability ``truth`` the truth, else yes with ``second``.
 
     Raises:
@@ -168,7 +169,7 @@ def two_by_two_matrix(*, p00: object, p11: object) -> Matrix:
     return ((zero, 1 - zero), (1 - one, one))
 
 
-def feasible(p00: object, p11: object, *, epsilon: object) -> bool:
+def feasible(p00: object, p11: object, *, epsilon: Number) -> bool:
     """Return whether a two-by-two matrix keeps epsilon, decided exactly.
 
     ``p00 <= (1-p11) e``, ``p11 <= (1-p00) e``, ``1-p00 <= p11 e`` and ``1-p11 <= p00 e`` with ``e = exp(epsilon)``.
@@ -181,7 +182,7 @@ def feasible(p00: object, p11: object, *, epsilon: object) -> bool:
     return ratio is not None and exact.is_at_most_exp(ratio, loss)
 
 
-def best_truth(*, epsilon: object) -> Fraction:
+def best_truth(*, epsilon: Number) -> Fraction:
     """Return ``exp(epsilon) / (1 + exp(epsilon))``, rounded down: the corner of what is `feasible`.
 
     At ``p00 = p11 =`` this neither can grow unless the other falls (the symmetric Pareto optimum).

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cloister.core.exact import Number
 from cloister.core.postprocessing import project_to_simplex
 from cloister.core.validation import check_count, check_positive, check_probability
 from cloister.errors import ParameterError
@@ -175,7 +176,7 @@ def most_likely_shares(
     return _maximize(_Likelihood(transition[:, shares > 0], shares[shares > 0]), start, stop, most)
 
 
-def estimate_yes_share(told_yes: object, *, truth: object, second: object) -> Fraction:
+def estimate_yes_share(told_yes: object, *, truth: Number, second: Number) -> Fraction:
     """Return the estimated true share of yes from the told one: ``(o - (1 - p) p') / p``, exactly.
 
     Any coins may be given, also "heads: say yes" (``second=1``) of surveys that were held; it is not private.

@@ -30,6 +30,7 @@ from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
 from cloister.accounting.payment import pay
 from cloister.core import validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, ApproxDP, Caveat, Guarantee, NoGuarantee
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.result import Result
@@ -121,9 +122,9 @@ _RELATIONS = ("add_remove", "replace")
 def distributed_dp_pca(
     owners: Mapping[str, Any] | Sequence[Any],  # arrays or data frames of numbers
     *,
-    epsilon: object,
+    epsilon: Number | None,
     data_norm: object,
-    delta: object = None,
+    delta: Number | None = None,
     n_components: int | None = None,
     adjacency: str = "add_remove",
     public_rows: int | Sequence[int] | None = None,
@@ -259,7 +260,7 @@ def _public_rows(given: Any, *, owners: int, exactly: bool) -> tuple[list[int | 
 
 
 def _sharing(
-    epsilon: object, delta: object, rows: int | None, owners: int, colluding: int, *, exact: bool
+    epsilon: Number | None, delta: Number | None, rows: int | None, owners: int, colluding: int, *, exact: bool
 ) -> NoiseSharing:
     trusted = validation.check_count(colluding, name="max_colluding_owners")
     if exact != (epsilon is None):

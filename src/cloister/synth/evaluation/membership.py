@@ -298,8 +298,7 @@ def judge_shadows(shadows: Shadows) -> Membership:
 def ceiling(guarantee: Guarantee, false_positive_rate: float) -> float | None:
     """Return the largest true positive rate that a promise allows; None if nothing is promised.
 
-    >>> from fractions import Fraction
-    >>> round(ceiling(PureDP(epsilon=Fraction(1)), 0.01), 4)
+    >>> print(f"{ceiling(PureDP(epsilon=1), 0.01):.4f}")
     0.0272
     """
     if not isinstance(guarantee, PureDP | ApproxDP) or guarantee.adjacency is Adjacency.USER:
