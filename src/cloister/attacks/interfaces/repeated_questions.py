@@ -27,6 +27,7 @@ from cloister.attacks.interfaces.query_interface import (
 )
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.wordings import percent
 from cloister.errors import BudgetExceededError
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ class AveragingDetails(InterfaceDetails):
 
     def conclude(self, result: AttackResult, /) -> str:
         """Return what repeating gained."""
-        once = 100 * (result.control or 0)
-        rates = f"near the exact answer in {100 * result.success:.4g}% of cases, {once:.4g}% with one answer"
+        once = percent(result.control or 0)
+        rates = f"near the exact answer in {percent(result.success)} of cases, {once} with one answer"
         found = f"Repeating works: {rates}." if result.succeeded else f"Repeating gained nothing certain: {rates}."
         same = f" {self.unchanged:,} of {result.trials:,} questions were answered the same every time."
         return found + (same if self.unchanged else "") + self.remark(result)
