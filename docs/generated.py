@@ -109,8 +109,8 @@ def _scripts() -> Iterator[str]:
         yield ""
 
 
-def _benchmarks() -> Iterator[str]:
-    for path in sorted((ROOT / "benchmarks").glob("*.py")):
+def _outside(folder: str) -> Iterator[str]:
+    for path in sorted((ROOT / folder).glob("*.py")):
         if not path.name.startswith("__"):
             yield f"- `{path.name}`: {python_summary(path)}"
 
@@ -132,7 +132,8 @@ SECTIONS: dict[str, dict[str, Callable[[], Iterable[str]]]] = {
     "docs/contributing/modules.md": {
         "modules": lambda: _listed(lambda _: True),
         "scripts": _scripts,
-        "benchmarks": _benchmarks,
+        "benchmarks": lambda: _outside("benchmarks"),
+        "what tests share": lambda: _outside("tests/support"),
     },
 }
 """For each page with generated parts: their names, and who writes them."""

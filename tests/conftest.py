@@ -9,6 +9,7 @@ from hypothesis import settings
 
 from cloister.accounting.payment import failure_count
 from cloister.core.registry import Registry
+from cloister.data.engines import duckdb as duckdb_engine
 from tests.support import engine_tables, longest_first, postgres, tools
 from tests.support.members import gather
 
@@ -51,6 +52,12 @@ def _own_signing_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLOISTER_SIGNING_KEY", str(tmp_path_factory.mktemp("settings") / "signing.key"))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _databases_spill_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo what a server that a test runs in this process forbids for all databases of the process."""
+    monkeypatch.setattr(duckdb_engine, "_CONFIGURATION", dict(duckdb_engine._CONFIGURATION))
 
 
 @pytest.fixture(autouse=True)

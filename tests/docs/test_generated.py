@@ -97,9 +97,9 @@ def test_the_modules_and_functions_that_a_page_names_exist(page: Path) -> None:
 
 
 def _exists(name: str) -> bool:
-    if any((ROOT / folder / name).exists() for folder in ("", "tests")) or PATH.fullmatch(f"`{name}`"):
+    if any((ROOT / folder / name).exists() for folder in ("", "tests", "deploy")) or PATH.fullmatch(f"`{name}`"):
         return True
-    parts = name.removeprefix("cloister.").split(".")
+    parts = name.removeprefix("cloister.").removeprefix("cl.").split(".")
     return any(_leads_to(parts[:cut], parts[cut:]) for cut in range(len(parts), 0, -1))
 
 

@@ -13,6 +13,7 @@ import httpx2
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from cloister.hub import web
 from cloister.hub.domain.actions import Action, all_actions
 from cloister.hub.gateway.guard import SAFE_METHODS
 from cloister.hub.use_cases.surveys.browser_code import ENTRY, code_hash
@@ -79,6 +80,7 @@ class Door:
     @property
     def definition(self) -> Action | None:
         """Return the action that the route names."""
+        web.routers()  # a page may define its action beside itself
         return next((action for action in all_actions() if action.name == self.action), None)
 
 

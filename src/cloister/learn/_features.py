@@ -1,4 +1,4 @@
-"""What a column can be, from public facts: a number between bounds, one of some values, or a number in bins."""
+"""Columns as features, from public facts: numbers within bounds, values, bins, and what an empty cell counts as."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ Making a figure needs no other package; turning it into an image needs the extra
 
 from cloister.plotting.bars import bars_with_errors, grouped_bars_with_errors, points_with_errors, small_shares
 from cloister.plotting.figure import Figure
-from cloister.plotting.histograms import heatmap, histogram_of_samples
+from cloister.plotting.heatmaps import heatmap
+from cloister.plotting.histograms import histogram_of_samples
 from cloister.plotting.lines import lines, reliability_diagram
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""From a question and a price to a plan: which noise each measurement gets, what is promised, what the accountants see.
+"""From a question and a price to a plan: the noise of each measurement, the ranks of extremes, and what is promised.
 
 Under epsilon the price is shared equally between measurements with Laplace noise. Under rho, or under (epsilon,
 delta) where that is more exact, all measurements together are one Gaussian release. Quantiles and extremes are chosen

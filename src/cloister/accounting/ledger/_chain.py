@@ -1,4 +1,4 @@
-"""The chain of a dataset: entries as they are stored, and the replay that verifies them.
+"""The chain of a dataset: entries as they are stored, and the replay that verifies them by the account's own rules.
 
 Each entry is sealed with SHA-256 over itself and the digest of the entry before it. Verification replays a chain from
 its first entry and compares every number and digest on the way.

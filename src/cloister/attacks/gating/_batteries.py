@@ -1,4 +1,4 @@
-"""Which attacks fit which kind of release, and by which limits each is judged.
+"""Which attacks fit which kind of release, on which columns each is tried, and by which limits it is judged.
 
 What decides about most releases is listed here, the most telling first; attacks that were offered with a judge
 (`cloister.attacks.release_attacks`) come after them.

@@ -113,7 +113,7 @@ def dictionary(
         random_state: makes tokens up for the control: None for the operating system; an integer is for tests only.
 
     >>> import hashlib
-    >>> tokens = [hashlib.sha256(number.encode()).hexdigest() for number in ("555-0123", "555-0199")]
+    >>> tokens = [hashlib.sha256(phone.encode()).hexdigest() for phone in ("555-0123", "555-0199")]
     >>> dictionary(tokens, digit_pattern("555-01##")).success
     1.0
     """

@@ -1,4 +1,4 @@
-"""Sample and aggregate: inputs split into blocks by fresh private coins, and what the blocks return, aggregated.
+"""Sample and aggregate: blocks of inputs by fresh private coins, and their results as a noisy mean or a median.
 
 Blocks are the inputs of a run as plain matrices. Every person (every row, where rows are protected) draws its block
 independently and uniformly. Privacy: fix the coins of everybody else. Adding, removing or changing one person then

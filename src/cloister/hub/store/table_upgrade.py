@@ -1,7 +1,7 @@
-"""Bringing a hub's database to the tables and triggers of this version, forwards only, in one transaction each.
+"""The triggers that keep the hub's records from changing, and upgrades of a database to the tables of this version.
 
 By its triggers the database itself refuses to change, delete or misplace entries of the audit log. Versions of policies
-are refused to be changed or deleted in the same way.
+are refused to be changed or deleted in the same way. Upgrades go forwards only, in one transaction each.
 """
 
 from __future__ import annotations
