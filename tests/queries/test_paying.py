@@ -459,7 +459,8 @@ def test_empty_groups_and_columns_of_nulls_are_answered() -> None:
     assert mean.margin() >= 5
     assert 0 <= table.median("empty", epsilon=1).value <= 10
     spread = table.variance("empty", epsilon=1)
-    assert 0 <= spread.value <= 25
+    # Half of the range squared, times n / (n - 1) for a sample: at most twice as much, where the noisy n is two.
+    assert 0 <= spread.value <= 50
     nobody = table.aggregate({"n": "count", "m": ("mean", "age")}, by=["ward"], where="age > 1000", epsilon=50)
     assert nobody["n"].tolist() == [0, 0, 0]
     assert (np.abs(nobody["m"] - 50) <= 50).all()
