@@ -85,7 +85,8 @@ def _by_hand(path: Path) -> str:
 
 @pytest.mark.parametrize("page", CONTRIBUTING, ids=_name)
 def test_the_files_that_a_page_names_exist(page: Path) -> None:
-    homes = (ROOT, ROOT / "src", ROOT / "src" / "cloister", ROOT / "src" / "cloister" / "hub" / "web" / "templates")
+    package = ROOT / "src" / "cloister"
+    homes = (ROOT, ROOT / "deploy", ROOT / "src", package, package / "hub" / "web" / "templates")
     named = [name for name in PATH.findall(_by_hand(page)) if name != "site/"]
     assert [name for name in named if not any((home / name).exists() for home in homes)] == []
 
