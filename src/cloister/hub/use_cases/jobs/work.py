@@ -222,7 +222,7 @@ def _prepare(hub: Hub, held: Claim) -> Order | None:
             refusal = error
         else:
             account = spending_limits.account_of(hub.store.ledger(session), case.dataset.id)
-            # The order outlives this session: what it holds must not be loaded again on the way.
+            # The order outlives this transaction: what it holds must not be loaded again on the way.
             session.expunge_all()
             return Order(
                 case=case,
