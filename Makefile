@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
-# One thread for each worker: the workers keep all cores busy, and more threads would wait for each other.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+# One thread for each worker: the workers keep all cores busy, and more threads would wait for each other. What was
+# compiled is kept whatever the environment says, or each of the hundreds of processes of the tests compiles all anew.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 # Every core works on the tests; a file stays on one worker so that its servers start once. The longest files come first
 # (tests/longest_first.txt), so that no worker is left alone with one of them at the end.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -47,7 +48,7 @@ test: $(VENV)/.dev ## every test but the long audits, with coverage
 
 audit: $(VENV)/.dev ## the long audits, and random tests with many more examples
 	CLOISTER_THOROUGH=1 $(PYTEST) $(PARALLEL) -m audit
-	CLOISTER_THOROUGH=1 $(PYTEST) $(PARALLEL) -m "not audit" $$(grep -rlw 'thoroughness' tests --include='test_*.py')
+	CLOISTER_THOROUGH=1 $(PYTEST) $(PARALLEL) -m "not audit" $$(grep -rlwE 'thoroughness|hypothesis' tests --include='test_*.py')
 
 quick: $(VENV)/.dev ## the fast tests only
 	$(PYTEST) $(PARALLEL) -m "not slow and not audit and not spark and not postgres"

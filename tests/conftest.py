@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from cloister.core.registry import Registry
 from cloister.data.engines import duckdb as duckdb_engine
 from tests.support import engine_tables, longest_first, postgres, tools
 from tests.support.members import gather
+from tests.support.thoroughness import examples
 
-settings.register_profile("cloister", deadline=None, print_blob=True)
+settings.register_profile("cloister", deadline=None, print_blob=True, max_examples=examples(100, usual=40))
 settings.load_profile("cloister")
 
 
@@ -21,7 +23,7 @@ OPENERS: dict[str, engine_tables.Opener] = gather("data", "OPENERS")
 """Engines that need nothing but a function that puts a table into them, each named by its own test module."""
 
 UNTRACED = frozenset({"queries", "data", "anonymize", "local", "attacks", "testing", "learn", "hub", "synth"})
-"""Folders whose slow tests are not traced for coverage, which would cost minutes; their quick tests are enough."""
+"""Folders whose slow and random tests are not traced for coverage, which would cost minutes; the others are enough."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -31,12 +33,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             folder = item.path.relative_to(here).parts[0]
             is_long = any(item.get_closest_marker(name) for name in ("slow", "statistical", "audit"))
-            if folder in UNTRACED and is_long:
+            is_random = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+            if folder in UNTRACED and (is_long or is_random):
                 item.add_marker(pytest.mark.no_cover)
     if hasattr(config, "workerinput"):
         # Who begins with the longest files does not wait for one of them at the end.
         places = {here / name: place for place, name in enumerate(longest_first.LIST.read_text("utf-8").split())}
         items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over the tests themselves, which are a million objects that stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -22,7 +22,12 @@ _STEP = re.compile(
     r'^```(?P<language>[\w-]+) title="(?P<path>[^"]+)"\n(?P<body>.*?)^```[ \t]*$', re.MULTILINE | re.DOTALL
 )
 _COMMAND = re.compile(r"^\$ (?P<command>(?:make generated|\.venv/bin/python -m pytest) ?.*)$", re.MULTILINE)
-_NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "site", "build", "dist")
+# What was compiled is copied too: it stays valid with the times of the files, and to compile takes longer than tests.
+_NOT_COPIED = shutil.ignore_patterns(".*", "site", "build", "dist")
+
+
+_FEW_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p pytest_cov"}
+"""The tests of a recipe need the markers of one plugin; to load the others takes seconds."""
 
 
 class RecipeError(AssertionError):
@@ -97,7 +102,7 @@ def _run(command: list[str], root: Path) -> str:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=root,
-        env={**kept, "PYTHONPATH": str(root / "src"), "CLOISTER_DATA": _data()},
+        env={**kept, "PYTHONPATH": str(root / "src"), "CLOISTER_DATA": _data(), **_FEW_PLUGINS},
         capture_output=True,
         text=True,
         check=False,

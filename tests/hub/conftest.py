@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio.from_thread
 import pytest
 from fastapi.testclient import TestClient
 
@@ -32,6 +33,14 @@ def _tables_made_once() -> Iterator[None]:
     """Copy the tables of new hubs from the first one on such a database; to migrate takes longer than most tests."""
     with pytest.MonkeyPatch.context() as patch, closing(sqlite3.connect(":memory:")) as made:
         patch.setattr(hub_module, "upgrade", partial(_upgrade_by_copy, made, set()))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_event_loop() -> Iterator[None]:
+    """Let all browsers share one event loop in one thread; a test client starts both anew for each request."""
+    with anyio.from_thread.start_blocking_portal() as portal, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TestClient, "portal", portal)
         yield
 
 

@@ -1,3 +1,5 @@
+"""Composed guarantees of rows that are added or removed."""
+
 from __future__ import annotations
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""The frame of the command line: the nouns, exit codes, and what is printed when something goes wrong.
+"""The frame of the command line: nouns, exit codes, and errors printed with advice in options instead of Python.
 
 Exit codes: 0 done, 1 failed, 2 misuse, 130 interrupted, 141 nobody reads the output anymore. A failure is one sentence
 and a fix, with an exit code from one table.

@@ -59,6 +59,8 @@ def number(value: object, *, name: str = "value") -> Fraction:
 
 def _parse(value: Any) -> Fraction:  # whatever a caller gave
     """Return the rational that is meant, without writing out the zeros of an absurd exponent."""
+    if type(value) is Fraction:  # most calls read a stored amount again
+        return value
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, str) and "/" in value:

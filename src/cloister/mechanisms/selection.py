@@ -1,4 +1,4 @@
-"""Private selection: one of several public candidates by its score, or the numbers above a public threshold.
+"""Private selection: one of several candidates by its score, or what is above a threshold (sparse vector).
 
 `Select` chooses one candidate. Four methods behind one call, all epsilon-private, for scores that a neighbor moves by
 at most ``score_sensitivity``:

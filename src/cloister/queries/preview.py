@@ -1,7 +1,7 @@
-"""The price and the error of an answer before it is paid: from public numbers alone, at no cost.
+"""An answer before it is paid: the error that a price buys, and the price of a wanted error. Costs nothing.
 
-Errors of counts and sums follow from the noise. Errors of means and deviations also depend on how many rows there are
-in a group, of which a guess can be given; nothing is read.
+All of it comes from public numbers: nothing is read. Errors of counts and sums follow from the noise. Errors of means
+and deviations also depend on how many rows there are in a group, of which a guess can be given.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statistical assertions with a false-alarm rate so small that a failure means a bug.
+"""Statistical assertions: false alarms are rare enough to mean a bug, and wrong scales would have been noticed.
 
 All of them are binned chi-square tests (Pearson 1900), also for continuous laws: with 50,000 samples and about 26
 bins, a scale wrong by 5% is seen with a probability above 0.99 at a false-alarm rate of 1e-9, where a

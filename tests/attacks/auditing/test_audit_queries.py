@@ -13,15 +13,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 ALWAYS = (
     "count with Gaussian noise",
-    "sum",
     "mean of an attested size",
     "median",
     "histogram of replaced rows",
     "groups chosen privately",
     "vote",
-    "sum of sampled rows",
     "a person's rows in groups chosen privately",
-    "sql in public groups",
 )
 """One of each noise, choice and unit; the others take the same ways through the same code."""
 

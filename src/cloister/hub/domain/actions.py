@@ -1,4 +1,4 @@
-"""Every action that a route can take: who may try it, and what they must be to the thing that it is about.
+"""Every action that a route can take: who may try it, by a token or only signed in, and what it takes besides.
 
 A route without an action cannot be made, and an action that is not in this table does not exist. Actions of several
 modules are named here; a page that is made with its twin in one module may define its own there.

@@ -1,4 +1,6 @@
-"""Who is let in now, who waits and who comes back later: nobody's crowd keeps everybody else from the hub.
+"""Who is let in now, who waits and who comes back later, counted by account or by address.
+
+Nobody's crowd keeps everybody else from the hub.
 
 Requests work in threads, and there are few. So each request first takes a place in a lane (`gateway._lanes`):
 strangers, strangers who sign in, browsers that are known and sign in, people whose sign-in was not looked at yet, and

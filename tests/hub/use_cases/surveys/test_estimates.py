@@ -44,7 +44,9 @@ def test_ten_thousand_respondents_are_estimated_within_bounds(asker: TestClient,
     survey = publish(PRETENDED)
     asked = asked_in(survey)
     made = simulate(asked, respondents=people, day=survey["opened"], mix={"low": 0.1, "medium": 0.7, "off": 0.2})
-    _take(hub, survey["id"], made.submissions)
+    _take(hub, survey["id"], made.submissions[:300])
+    with hub.store.writing() as session:
+        surveys_submissions.submit_many(session, catalogue.find_survey(session, survey["id"]), made.submissions[300:])
     found = asker.get(f"/api/v1/surveys/{survey['id']}/estimates").json()
     assert found["submissions"] == people
     assert found["is_plausible"]

@@ -1,4 +1,4 @@
-// What a run would cost and how far its answer may be off, in words.
+// The preview of a run, in words: what it would cost, what would be left, and how far its answer may be off.
 
 export const line = (tag, text, name = "") => {
   const made = document.createElement(tag);
