@@ -1,8 +1,8 @@
 """Rules for a submitted artifact: what its sources are searched for, and the runs that it has to pass before review.
 
-Checks run on made-up numbers only, so that failures may be told in full. They find mistakes; they are no proof, and none
-is needed: whatever passes, a run is private by the platform's own clipping and noise. The look at the sources is for
-the reviewer. It is no wall: the sandbox is.
+Checks run on made-up numbers only, so that failures may be told in full. They find mistakes; they are no proof, and
+none is needed: whatever passes, a run is private by the platform's own clipping and noise. The look at the sources is
+for the reviewer. It is no wall: the sandbox is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A version's checks as work in the queue: paid for, begun, ended and told. What is checked: `hub.sandbox.review`.
 
-Foreign code runs in the sandbox, on made-up data only. Whether this machine can confine foreign code is asked before anything is paid. Workers run on the hub's machine.
+Foreign code runs in the sandbox, on made-up data only. Whether this machine can confine foreign code is asked before
+anything is paid. Workers run on the hub's machine.
 """
 
 from __future__ import annotations
