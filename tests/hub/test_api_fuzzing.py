@@ -26,10 +26,11 @@ from tests.support.hub_world import (
     World,
     populated,
 )
+from tests.support.thoroughness import examples
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 4
+EXAMPLES = examples(4, usual=2)
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance]
 MARKS = {ROW_MARK: frozenset(), HIDDEN_MARK: frozenset({OWNER}), NAME_MARK: frozenset({OWNER, REQUESTER})}
 """Words that may be told to these people only."""

@@ -35,7 +35,9 @@ WORKERS = 3
 PATIENCE = 300.0
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture(
+    params=[pytest.param("sqlite", marks=pytest.mark.audit), pytest.param("postgres", marks=pytest.mark.postgres)]
+)
 def short_lived(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hub]:
     """A hub that gives up on a silent worker after a second."""
     opened = make_hub(tmp_path / "hub", request, lease_seconds=1.0)

@@ -33,7 +33,7 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def engine(any_engine: engine_tables.NamedOpener) -> Engine:
-    tried = {"duckdb": examples(40, usual=20), "postgres": 12, "spark": 3}
+    tried = {"duckdb": examples(40, usual=12), "postgres": examples(12, usual=6), "spark": 3}
     return Engine(any_engine.open, tried.get(any_engine.name, tried["duckdb"]))
 
 

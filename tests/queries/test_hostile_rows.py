@@ -38,7 +38,7 @@ SCHEMA = Schema.from_dict(
         }
     }
 )
-FEW = examples(5, usual=3)
+FEW = examples(5, usual=2)
 PAIRS = hostile_pairs(COLUMNS, most=FEW)
 
 Ask = Callable[[PrivateTable, dict[str, Any]], Any]

@@ -28,7 +28,7 @@ MIXED = (
     HostileColumn("visits", "integer", low=0, high=9),
     HostileColumn("sex", "text", values=("F", "M")),
 )
-FEW = examples(8, usual=4)
+FEW = examples(8, usual=3)
 
 # For synthesizers with settings of their own: their columns, and settings from the ordinary to the extreme.
 DRIVEN: dict[str, tuple[tuple[HostileColumn, ...], tuple[dict[str, Any], ...]]] = {

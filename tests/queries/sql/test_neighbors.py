@@ -22,7 +22,7 @@ from tests.support.thoroughness import examples
 
 pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
 
-EXAMPLES = examples(96, usual=24)
+EXAMPLES = examples(96, usual=16)
 """Of each of the eight tests below."""
 
 DATA = pa.schema(
