@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from cloister.accounting.payment import failure_count
+from cloister.core.guarantees.base import REGISTRY as GUARANTEES
 from cloister.core.registry import Registry
 from cloister.data.engines import duckdb as duckdb_engine
+from cloister.queries._aggregates.base import sql_functions
 from tests.support import engine_tables, longest_first, postgres, tools
 from tests.support.members import gather
 from tests.support.thoroughness import examples
@@ -86,7 +90,7 @@ def _guests_leave_registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         def add(member: Any) -> Any:
             added = register(family, name)(member)
             # Our own modules may be imported in the middle of a test, and what they register is for all tests.
-            if not getattr(member, "__module__", "").startswith("cloister."):
+            if not _is_importing_cloister():
                 guests.append((family, name))
             return added
 
@@ -94,8 +98,23 @@ def _guests_leave_registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(Registry, "register", register_guest)
     yield
-    for family, name in guests:
-        del family._members[name]
+    gone = [family._members.pop(name) for family, name in guests]
+    for function, (kind, _) in list(sql_functions.items()):
+        if any(kind is member for member in gone):
+            del sql_functions[function]
+    for name, promise in list(GUARANTEES.items()):
+        if not promise.__module__.startswith("cloister."):
+            del GUARANTEES[name]
+
+
+def _is_importing_cloister() -> bool:
+    """Return whether one of our own modules is being imported right now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__", "").startswith("cloister."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 @pytest.hookimpl(wrapper=True)

@@ -159,6 +159,15 @@ def test_the_same_mistake_with_a_file_is_told_in_the_same_words(name: str, capsy
         assert "has an ending that says no kind of file" in _refusal(capsys, [*WRITING[name], "a.odd"])
 
 
+@pytest.mark.parametrize("name", PRIVATE)
+def test_no_output_replaces_the_ledger_that_pays(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    book = f"book.{ENDINGS.get(name, 'html')}"
+    Path(book).write_text("all that was spent", encoding="utf-8")
+    pays = ["--ledger", f"sqlite:///{book}", "--dataset", "people", "--budget-epsilon", "3", "--force"]
+    assert "would replace what is read" in _refusal(capsys, [*WRITING[name], book, *pays])
+    assert Path(book).read_text("utf-8") == "all that was spent"
+
+
 def test_a_target_behind_a_link_or_a_pattern_is_what_is_read(tmp_path: Path) -> None:
     Path("link.csv").symlink_to("people.csv")
     for inputs in (["people.csv"], ["*.csv"], [str(tmp_path / "people.csv"), None]):

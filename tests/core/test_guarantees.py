@@ -10,7 +10,7 @@ import pytest
 import cloister as cl
 from cloister.core import guarantees as g
 from cloister.core.guarantees import base
-from cloister.errors import ParameterError
+from cloister.errors import InternalError, ParameterError
 
 EVERY = [
     cl.PureDP(epsilon=0.1),
@@ -133,6 +133,16 @@ def test_a_kind_that_stands_beside_its_check_is_loaded_to_be_read(
         assert g.guarantee_from_dict(written) == cl.KAnonymity(k=5)
     finally:
         base.REGISTRY.pop("k_elsewhere", None)
+
+
+def test_no_kind_takes_the_name_of_another() -> None:
+    class Weaker(g.PureDP):
+        """Would read what the other one promised as something else."""
+
+    with pytest.raises(InternalError, match='called "pure_dp"'):
+        base.register(Weaker)
+    assert base.REGISTRY["pure_dp"] is g.PureDP
+    assert base.register(g.PureDP) is g.PureDP
 
 
 @pytest.mark.parametrize("model", SYNTACTIC, ids=lambda item: item.kind)

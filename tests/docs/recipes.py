@@ -30,6 +30,12 @@ _FEW_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p pyt
 """The tests of a recipe need the markers of one plugin; to load the others takes seconds."""
 
 
+_STALE = (
+    "from docs.generated import current; print(*(p.name for p, t in current().items() if p.read_text('utf-8') != t))"
+)
+"""Names the files that `make generated` would still change."""
+
+
 class RecipeError(AssertionError):
     """A page cannot be followed, or what it says does not work."""
 
@@ -65,7 +71,10 @@ def follow(page: Path, folder: Path) -> list[str]:
     shutil.copytree(ROOT, root, ignore=_NOT_COPIED)
     for step in steps(text):
         _apply(step, root)
-    return [_run(command, root) for command in commands(text)]
+    printed = [_run(command, root) for command in commands(text)]
+    if stale := _run([sys.executable, "-c", _STALE], root):
+        raise RecipeError(f"whoever follows the page leaves these files behind as they were: {stale}")
+    return printed
 
 
 def _apply(step: Step, root: Path) -> None:
@@ -97,7 +106,9 @@ def _edited(text: str, step: Step) -> str:
 
 
 def _run(command: list[str], root: Path) -> str:
-    arguments = ["docs/generated.py"] if command[0] == "make" else [*command[1:], "-p", "no:cacheprovider", "-q"]
+    arguments = ["docs/generated.py"] if command[0] == "make" else command[1:]
+    if "pytest" in command:
+        arguments = [*arguments, "-p", "no:cacheprovider", "-q"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("COV_", "PYTEST_"))}
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -109,7 +120,7 @@ def _run(command: list[str], root: Path) -> str:
     )
     if done.returncode != 0:
         raise RecipeError(f"{shlex.join(command)} ended with {done.returncode}:\n{done.stdout[-6000:]}{done.stderr}")
-    return done.stdout
+    return done.stdout.strip()
 
 
 def _data() -> str:

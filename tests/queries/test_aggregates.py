@@ -160,7 +160,33 @@ def test_two_aggregates_share_no_name() -> None:
         register("middle", AggregateKind(make=Mean, sql={"Avg": Mean}))
     with pytest.raises(InternalError, match='called "mean"'):
         register("mean", AggregateKind(make=Mean))
+    with pytest.raises(InternalError, match='called "mean"'):
+        register("mean", AggregateKind(make=Mean, sql={"MIDDLE": Mean}))
     assert (set(sql_functions), set(aggregates)) == before
+
+
+def _mean_of(factor: int) -> type[Aggregate]:
+    """Return a class of a name that another one has, and that means something else."""
+
+    class Scaled(Mean):
+        def answer(self, noisy: Any) -> Any:
+            raise NotImplementedError(factor)
+
+    return Scaled
+
+
+def test_two_aggregates_are_not_given_each_others_stored_answers() -> None:
+    register("half", AggregateKind(make=_mean_of(2)))
+    with pytest.raises(InternalError, match='stored as "Scaled"'):
+        register("third", AggregateKind(make=_mean_of(3)))
+    assert "third" not in aggregates
+
+    class Mean2(Mean):
+        key = "Mean"
+
+    number = column_number(fast_table(table_of(ROWS)), "x", bounds=BOUNDS)
+    assert Mean(number).canonical().startswith("Mean(")
+    assert Mean2(number).canonical() != Mean(number).canonical()
 
 
 @pytest.mark.parametrize(

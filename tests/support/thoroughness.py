@@ -1,6 +1,7 @@
 """How much of what takes long is tried: the usual share in `make test`, all of it in `make audit`.
 
-Random tests draw new examples in each run, so the usual share of one day is another one than that of the next.
+Hypothesis draws new examples in each run, so the usual share of one day is another one than that of the next; tests
+that count seeds or pairs take the first ones.
 `tests/README.md` lists what is thinned and what protects instead.
 """
 

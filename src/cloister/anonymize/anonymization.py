@@ -69,7 +69,7 @@ def plan_release(
     Args:
         table: a table with the schema of the one to be released; it may be empty.
         models: as in `anonymize`, as are the others.
-        algorithm: one that makes one table; by default the one that loses least.
+        algorithm: one that makes one table; by default the one that loses least inside the hierarchies.
         suppression_limit: the share of rows that may be left out.
         values: how classes are shown.
     """

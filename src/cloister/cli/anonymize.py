@@ -58,7 +58,8 @@ _RECIPES = (".yaml", ".yml")
 @option(
     "--algorithm",
     metavar="NAME",
-    text="optimal, mondrian, top_down, clustering, mdav or anatomy; by default the one that loses least.",
+    text="optimal, mondrian, top_down, clustering, mdav or anatomy; by default the one that loses least inside the "
+    "hierarchies.",
 )
 @option("--values", metavar="KIND", text="How classes are shown: hierarchy, sets or centers.")
 @option(

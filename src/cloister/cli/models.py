@@ -59,7 +59,7 @@ class _TrainOptions(PaidOptions):
         """Refuse options that do not belong together, and a model that could not be written."""
         if not self.preview and self.output_file is None:
             raise ParameterError("Nothing says where to write the model.", fix="add -o model.cloister.")
-        check_target(self.output_file, inputs=[self.data, self.schema], force=self.force, endings=MODELS)
+        check_target(self.output_file, inputs=self.inputs, force=self.force, endings=MODELS)
         self.check_ledger()
 
 

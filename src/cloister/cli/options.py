@@ -200,10 +200,10 @@ def check_target(
 
 
 def _files_of(inputs: Sequence[str | None]) -> list[Path]:
-    """Return the files that a command reads, also those that a pattern or the address of a file database stands for."""
+    """Return the files of inputs, also those that a pattern or the address of a database or ledger stands for."""
     from cloister.data.sources import files_of
 
-    named = [given for given in inputs if given is not None]
+    named = [given.removeprefix("sqlite:///") for given in inputs if given is not None]
     found = [file for given in named for file in ([Path(given)] if Path(given).exists() else files_of(given))]
     return [file for file in found if file.exists()]
 
@@ -297,6 +297,11 @@ class PaidOptions:
     def unit_of(self, table: Table) -> str:
         """Return whom to protect: who is asked for, else the person that the schema names, else the row."""
         return self.unit or (None if table.schema is None else table.schema.subject) or "row"
+
+    @property
+    def inputs(self) -> list[str | None]:
+        """Return what no output may replace: what is read, and the ledger, without which all spending is forgotten."""
+        return [self.data, self.schema, self.ledger]
 
     def open_table(self) -> Table:
         """Return the table; its schema holds no guess that a private release would use."""

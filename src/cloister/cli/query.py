@@ -60,7 +60,7 @@ class QueryOptions(PaidOptions):
         self.check_ledger(fresh=self.fresh)
         if self.preview and self.plot is not None:
             raise ParameterError("A preview has nothing to draw.", fix="leave --plot or --preview out.")
-        check_chart(self.plot, inputs=[self.data, self.schema], force=self.force)
+        check_chart(self.plot, inputs=self.inputs, force=self.force)
 
     @property
     def price(self) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class SynthOptions(PaidOptions):
         """Refuse options that do not belong together, and files that could not be written."""
         if not self.preview and self.output_file is None:
             raise ParameterError("Nothing says where to write the rows.", fix="add -o made-up.csv.")
-        inputs = [self.data, self.schema, self.constraints]
+        inputs = [*self.inputs, self.constraints]
         check_target(self.output_file, inputs=inputs, force=self.force, endings=TABLES)
         check_target(self.model, inputs=inputs, force=self.force, endings=MODELS)
         for page in (self.report, self.card):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -7,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from cloister.accounting.budget import Budget
-from cloister.errors import ForbiddenError, ParameterError
+from cloister.errors import ForbiddenError, ParameterError, PolicyError
 from cloister.hub.domain._row_predicates import RowPredicate
 from cloister.hub.domain.decisions import Decision, RequestContext, decide
 from cloister.hub.domain.operations import OWNER_OPERATIONS, PolicyOperation
@@ -229,6 +230,22 @@ def test_a_member_learns_what_is_missing(conditions: dict[str, object], public: 
     refused = ask(policy, person("U1"), cost=Budget(epsilon=Fraction(2)))
     assert not refused.allowed
     assert refused.public_reason == public
+
+
+@pytest.mark.parametrize("limit", [1e308, 0])
+def test_every_finite_limit_of_risk_is_read(limit: float) -> None:
+    rule = {"effect": "allow", "operations": ["query.*"], "environment": {"highest_risk": limit}}
+    document = {
+        "schema": "cloister.policy/1",
+        "object": "D1",
+        "terms": {"purposes": ["research"]},
+        "roles": [{"name": "R", "members": {"users": ["u1"]}, "rules": [rule]}],
+    }
+    found = policy_from_dict(document).roles[0].rules[0].environment
+    assert found is not None
+    assert found.highest_risk == limit
+    with pytest.raises(PolicyError, match="not a risk score"):
+        policy_from_dict(json.loads(json.dumps(document).replace(json.dumps(limit), "1" + "0" * 400)))
 
 
 def test_hours_follow_the_clock_of_the_time_zone_and_pass_midnight() -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 from cloister.core import exact
 from cloister.core.wordings import format_parameter
-from cloister.errors import ParameterError, did_you_mean
+from cloister.errors import InternalError, ParameterError, did_you_mean
 
 
 class Adjacency(StrEnum):
@@ -82,7 +82,11 @@ _G = TypeVar("_G", bound="type[Guarantee]")
 
 
 def register(cls: _G) -> _G:
-    """Make a kind of guarantee known to `guarantee_from_dict`."""
+    """Make a kind of guarantee known to `guarantee_from_dict`, under a name that no other kind has."""
+    known = REGISTRY.get(cls.kind)
+    # The same class may be defined again, as in a notebook; another one would read what this one has promised.
+    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise InternalError(f'two kinds of guarantees are called "{cls.kind}"')
     REGISTRY[cls.kind] = cls
     return cls
 

@@ -139,6 +139,7 @@ _OWNED = (ObjectRelation.OWNER,)
 
 LIST_CATALOGUE = define("catalogue.list", "search the catalogue of discoverable datasets")
 CREATE_DATASET = define("dataset.create", "make a dataset and upload its rows", AccountRole.DATA_OWNER, audited=True)
+LIST_OWN_DATASETS = define("dataset.list", "list the datasets of one's own", AccountRole.DATA_OWNER)
 SEE_DATASET = define(
     "dataset.see", "see what a dataset is about", target="dataset", relations=_OWNED, operation="discover"
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from dataclasses import dataclass
 from datetime import time
 from fractions import Fraction
@@ -64,7 +64,7 @@ def _check_zone(name: str) -> str:
 def _read_risk(value: Any) -> float:  # whatever somebody wrote
     # Whole numbers that no float holds are no scores, and a limit that is not a number would never be passed.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value < 2**1023 or math.isinf(value):
+    if not is_number or not 0 <= value <= sys.float_info.max:
         raise mistake("this is not a risk score.", fix="write a number from 0 on.")
     return float(value)
 

@@ -76,7 +76,9 @@ class WantedRelease(ServiceParameters):
         description="Each by its name, such as p_sensitivity(attribute=diagnosis, p=2, k=5).",
     )
     algorithm: Literal["automatic", "optimal", "mondrian", "top_down", "clustering", "mdav"] = Field(
-        default="automatic", title="Algorithm", description="Automatic takes the one that loses least."
+        default="automatic",
+        title="Algorithm",
+        description="Automatic takes the one that loses least inside the hierarchies.",
     )
     suppression_limit: str | float = Field(
         default="0", title="Rows that may be left out", description="A share, such as 0.02."

@@ -34,7 +34,7 @@ def catalogue(
 @shell.page(
     router,
     "/datasets",
-    actions.CREATE_DATASET,
+    actions.LIST_OWN_DATASETS,
     twin="/datasets",
     menu=shell.MenuEntry(20, "My data", (AccountRole.DATA_OWNER,)),
 )

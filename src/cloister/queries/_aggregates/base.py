@@ -77,12 +77,15 @@ class Aggregate(ABC):
     @property
     def name(self) -> str:
         """Return what stored answers and unnamed columns call it."""
-        return self.key or type(self).__name__
+        return _stored_name(type(self))
 
     def canonical(self) -> str:
         """Return a text that is the same for the same aggregate."""
         values = (getattr(self, item.name) for item in fields(self) if item.name != "label")
-        return f"{self.name}({', '.join(map(_text, values))})"
+        kind = type(self)
+        # Outside classes that `register` cannot see, behind a function that makes them, may have one name as well.
+        home = "" if kind.__module__.startswith("cloister.") else f"{kind.__module__}.{kind.__qualname__}:"
+        return f"{home}{self.name}({', '.join(map(_text, values))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +164,26 @@ sql_functions: dict[str, tuple[AggregateKind, Callable[..., Aggregate]]] = {}
 
 def register(name: str, kind: AggregateKind) -> None:
     """Make a kind known to `PrivateTable.aggregate` by a name, and to SQL by its functions."""
-    for function, make in kind.sql.items():
+    for function in kind.sql:
         if function in sql_functions:
             raise InternalError(f'two aggregates are called "{function}" in SQL')
-        sql_functions[function] = kind, make
+    known = [made for _, other in aggregates.items() for made in _classes(other)]
+    for made in _classes(kind):
+        # Stored answers are found by this name: each would be given the other's, which measured something else.
+        if any(made is not other and _stored_name(made) == _stored_name(other) for other in known):
+            raise InternalError(f'the answers of two aggregates are stored as "{_stored_name(made)}"')
     aggregates.register(name)(kind)
+    # Only now: a kind that is refused must not stay in SQL.
+    sql_functions.update({function: (kind, make) for function, make in kind.sql.items()})
+
+
+def _classes(kind: AggregateKind) -> list[type[Aggregate]]:
+    """Return the classes of what a kind makes, as far as they are stated."""
+    return [made for made in (kind.make, *kind.sql.values()) if isinstance(made, type) and issubclass(made, Aggregate)]
+
+
+def _stored_name(made: type[Aggregate]) -> str:
+    return made.key or made.__name__
 
 
 def _text(value: object) -> str:
