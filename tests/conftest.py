@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -27,25 +26,19 @@ settings.load_profile("cloister")
 OPENERS: dict[str, engine_tables.Opener] = gather("data", "OPENERS")
 """Engines that need nothing but a function that puts a table into them, each named by its own test module."""
 
-PROVEN = frozenset({"core", "accounting", "mechanisms", "crypto"})
-"""Folders all of whose tests are traced for coverage. Of the others, slow tests, random ones and most cases of one test
-are not: tracing would cost minutes, and what is left reaches the same lines."""
-TRACED_CASES = 3
-"""How many cases of one test are traced there."""
+UNTRACED = frozenset({"queries", "data", "anonymize", "local", "attacks", "testing", "learn", "hub", "synth"})
+"""Folders whose slow and random tests are not traced for coverage, which would cost minutes; the others are enough."""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     if config.pluginmanager.hasplugin("pytest_cov"):
-        cases: Counter[str] = Counter()
         for item in items:
-            test = item.nodeid.partition("[")[0]
-            cases[test] += 1
+            folder = item.path.relative_to(here).parts[0]
             is_long = any(item.get_closest_marker(name) for name in ("slow", "statistical", "audit"))
             is_random = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-            folder = item.path.relative_to(here).parts[0]
-            if folder not in PROVEN and (is_long or is_random or cases[test] > TRACED_CASES):
+            if folder in UNTRACED and (is_long or is_random):
                 item.add_marker(pytest.mark.no_cover)
     if hasattr(config, "workerinput"):
         # Who begins with the longest files does not wait for one of them at the end.

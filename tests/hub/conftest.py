@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio.from_thread
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi.testclient import TestClient
 
 from cloister.hub import hub as hub_module
@@ -36,11 +36,24 @@ def _tables_made_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _one_event_loop() -> Iterator[None]:
-    """Let all browsers share one event loop in one thread; a test client starts both anew for each request."""
-    with anyio.from_thread.start_blocking_portal() as portal, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TestClient, "portal", portal)
+class _SharedLoop:
+    """The event loop of all browsers of one test, which begins with the first request."""
+
+    def __init__(self, ending: ExitStack) -> None:
+        self._ending = ending
+        self._portal: BlockingPortal | None = None
+
+    def __get__(self, client: TestClient | None, kind: type[TestClient]) -> BlockingPortal:
+        if self._portal is None:
+            self._portal = self._ending.enter_context(start_blocking_portal())
+        return self._portal
+
+
+@pytest.fixture(autouse=True)
+def _one_event_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let all browsers of a test share one event loop in one thread."""
+    with ExitStack() as ending:
+        monkeypatch.setattr(TestClient, "portal", _SharedLoop(ending))
         yield
 
 

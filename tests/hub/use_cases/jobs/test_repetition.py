@@ -11,6 +11,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
 from cloister.accounting.ledger import open_ledger
 from cloister.hub.domain import decisions, policy_file
@@ -23,6 +24,13 @@ from tests.hub.services.helpers import API, allow, job_of, user_id, work
 from tests.support.hub_datasets import ready_dataset, subject
 
 pytestmark = [pytest.mark.slow, pytest.mark.no_cover]  # calls are counted by a profiler, which coverage slows down
+
+
+@pytest.fixture(autouse=True)
+def _threads_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every request begin a thread, since only threads that begin while calls are counted are looked at."""
+    monkeypatch.setattr(TestClient, "portal", None)
+
 
 SQL = "SELECT sex, COUNT(*) AS n, AVG(age) AS age FROM data GROUP BY sex"
 COUNTED: dict[str, Callable[..., Any]] = {
