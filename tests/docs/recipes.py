@@ -23,7 +23,8 @@ _STEP = re.compile(
 )
 _COMMAND = re.compile(r"^\$ (?P<command>(?:make generated|\.venv/bin/python -m pytest) ?.*)$", re.MULTILINE)
 # What was compiled is copied too: it stays valid with the times of the files, and to compile takes longer than tests.
-_NOT_COPIED = shutil.ignore_patterns(".*", "site", "build", "dist")
+# But not what other tests are writing at this moment, which is gone when it is copied.
+_NOT_COPIED = shutil.ignore_patterns(".*", "*.pyc.*", "site", "build", "dist")
 
 
 _FEW_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p pytest_cov"}

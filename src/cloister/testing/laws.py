@@ -329,7 +329,8 @@ class MechanismLaws(Laws):
         """Every coordinate has a draw of its own, and the answer has the shape of the value."""
         if self.vector_factory is None:
             raise ParameterError("Vectors need a way to make the mechanism for them.", fix="give vector_factory=.")
-        value = np.zeros(3 * self.samples, dtype=np.asarray(self.value).dtype)
+        # All are drawn in one release; with fewer, hardly more than one value would be frequent enough for a bin.
+        value = np.zeros(3 * max(self.samples, 1_000), dtype=np.asarray(self.value).dtype)
         noise = np.asarray(self.vector_factory(1, len(value)).release(value).value, dtype=np.float64)
         if noise.shape != value.shape:
             raise law_violation("The answer to a vector has another shape", "release one number per coordinate.")
