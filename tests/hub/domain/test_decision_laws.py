@@ -44,7 +44,8 @@ def with_rules(policy: Policy, change: Callable[[PolicyRule], PolicyRule]) -> Po
 def test_enough_of_the_random_decisions_are_positive() -> None:
     counts = {True: 0, False: 0}
 
-    @MANY
+    # The same examples in every run: of others, a share too small would come up now and then.
+    @settings(max_examples=150, derandomize=True, database=None)
     @given(random.policies(), random.subjects, random.contexts)
     def count(policy: Policy, subject: AccessSubject, context: RequestContext) -> None:
         for someone, operation in cases(subject):
