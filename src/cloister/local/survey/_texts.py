@@ -14,9 +14,9 @@ _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 def check_text(value: object, *, name: str, empty: bool = False) -> str:
     """Return a text for people, not too long, on one line, and without characters that would change what is shown."""
-    if value == "" and not empty:
+    if isinstance(value, str) and not value.strip() and not empty:
         raise ParameterError(f"{name} is empty.", fix="write what people are to read there.")
-    if not isinstance(value, str) or not is_written(value) or not (empty or value.strip()):
+    if not isinstance(value, str) or not is_written(value):
         raise ParameterError(
             f"{name} is not a text of up to {MOST_CHARACTERS:,} characters.", fix=f"write {name} in quotes."
         )
