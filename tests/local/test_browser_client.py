@@ -13,16 +13,24 @@ import pytest
 from cloister.errors import ForeignReportError
 from cloister.local import DirectEncoding, open_protocol, protocols
 from tests.support import browser, local_reference as reference, local_vectors as vectors
+from tests.support.thoroughness import examples
 
 HERE = Path(__file__).parent
 CLIENT = Path(str(importlib.resources.files("cloister"))) / "local" / "js"
 FOLDERS = {"/tests/local/js": HERE / "js", "/src/cloister/local/js": CLIENT}
 
 
+RANDOM_WORDS = examples(10, usual=4)
+
+
 @pytest.fixture(scope="module")
-def cases() -> list[dict[str, Any]]:
-    shipped = vectors.cases(vectors.shipped_records(), vectors.shipped_device)
-    return shipped + vectors.cases(reference.records(), vectors.reference_device)
+def shipped() -> list[dict[str, Any]]:
+    return vectors.cases(vectors.shipped_records(), vectors.shipped_device, random_words=RANDOM_WORDS)
+
+
+@pytest.fixture(scope="module")
+def cases(shipped: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return shipped + vectors.cases(reference.records(), vectors.reference_device, random_words=RANDOM_WORDS)
 
 
 def test_the_client_is_part_of_the_package_and_needs_nothing_else() -> None:
@@ -44,9 +52,9 @@ def test_every_protocol_that_a_browser_knows_is_compared() -> None:
 
 
 @pytest.mark.slow
-def test_two_devices_in_python_make_the_same_reports() -> None:
+def test_two_devices_in_python_make_the_same_reports(shipped: list[dict[str, Any]]) -> None:
     compared = 0
-    for case in vectors.cases(vectors.shipped_records(), vectors.shipped_device, random_words=5):
+    for case in shipped:
         for draw in case["draws"]:
             words = [int(word) for word in draw["words"]]
             found = vectors.reference_device(case["record"], draw["value"], words)

@@ -98,9 +98,15 @@ def test_direct_encoding_on_occupations_of_adult() -> None:
     p, q = map(float, protocol.probabilities)
     assert (round(p, 6), round(q, 6)) == (0.919461, 0.006195)
     runs = np.array([np.asarray(protocol.estimate(protocol.randomize(values)).counts) for _ in range(200)])
-    errors = np.asarray(protocol.estimate(protocol.randomize(values)).standard_errors)
-    assert errors[1] == pytest.approx(15.06, abs=0.1)
-    assert (np.abs(runs.mean(axis=0) - list(OCCUPATIONS.values())) < 6.6 * errors * 1.05 / math.sqrt(200)).all()
+    truth, people = np.array(list(OCCUPATIONS.values())), len(values)
+    errors = np.sqrt([people * protocol.variance(count / people) for count in truth])
+    assert math.sqrt(people * protocol.variance()) == pytest.approx(15.06, abs=0.005)
+    assert (np.abs(runs.mean(axis=0) - truth) < 6.6 * errors / math.sqrt(200)).all()
+    # What is stated is the same formula at the estimated counts, which differ from run to run.
+    estimate = protocol.estimate(protocol.randomize(values))
+    likely = np.clip(np.asarray(estimate.counts), 0, people)
+    stated = np.sqrt([people * protocol.variance(count / people) for count in likely])
+    assert np.asarray(estimate.standard_errors) == pytest.approx(stated)
 
 
 @pytest.mark.parametrize(("epsilon", "row"), TRUTH_SHARES.items())

@@ -55,5 +55,6 @@ def test_the_plain_estimator_has_the_accuracy_that_the_bars_were_measured_at(
 def test_all_columns_are_more_exact_and_cost_more(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "DATA", shared_data)
     table = bench.load("Car")
-    everything = statistics.mean(bench.accuracies(table, 2, 100, legacy_all_columns=True))
-    assert everything > statistics.mean(bench.accuracies(table, 2, 100)) + 3
+    # The difference is 9 points, and the standard deviation of what 40 repeats find 0.7.
+    everything = statistics.mean(bench.accuracies(table, 2, 40, legacy_all_columns=True))
+    assert everything > statistics.mean(bench.accuracies(table, 2, 40)) + 3

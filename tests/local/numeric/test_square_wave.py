@@ -147,7 +147,7 @@ def test_the_mean_is_unbiased_whatever_the_shares(epsilon: float) -> None:
 
 def test_margins_shrink_with_more_reports() -> None:
     protocol = SquareWave(bounds=(0, 1), epsilon=2)
-    few, many = (protocol.estimate(protocol.randomize(people("bell")[:size]), bins=8) for size in (2000, PEOPLE))
+    few, many = (protocol.estimate(protocol.randomize(people("bell")[:size]), bins=8) for size in (500, PEOPLE))
     assert few.margins().mean() > 2 * many.margins().mean() > 0
     assert few.quantile_margin(0.5) > 2 * many.quantile_margin(0.5) > 0
     assert few.margins(0.99) == pytest.approx(few.margins() * 2.5758 / 1.96, rel=1e-3)

@@ -7,23 +7,38 @@ import numpy as np
 import pytest
 
 from cloister.local import Collector, Reports, Survey, SurveyQuestion
-from cloister.local.survey import example_survey, simulate
+from cloister.local.survey import _fake_reports, example_survey, simulate
 from cloister.local.survey._fake_reports import FALSE_ALARM, check_all, movement
 
+HONEST = 4000
 
-def filled(survey: Survey, people: int = 4000, **options: Any) -> Collector:
+
+@pytest.fixture(autouse=True)
+def _no_alarm_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Suspect genuine reports ten thousand times more rarely than surveys do: tests run often."""
+    monkeypatch.setattr(_fake_reports, "FALSE_ALARM", FALSE_ALARM / 10_000)
+
+
+def filled(survey: Survey, **options: Any) -> Collector:
     collector = Collector(survey)
-    collector.add_lines(simulate(survey, respondents=people, **options).lines())
+    collector.add_lines(simulate(survey, respondents=HONEST, **options).lines())
     return collector
 
 
-def attacked(survey: Survey, question: str, y: Any, *, fakes: int, level: str = "medium") -> Collector:
+@pytest.fixture(scope="module")
+def honest_lines() -> list[str]:
+    return list(simulate(example_survey(), respondents=HONEST).lines())
+
+
+def attacked(
+    survey: Survey, honest: list[str], question: str, y: Any, *, fakes: int, level: str = "medium"
+) -> Collector:
     """Honest people, and fake ones whose report to one question is always the same."""
-    collector = filled(survey)
-    for _ in range(fakes):
-        sent = survey.answer({question: _any(survey.question(question))}, levels={question: level}).to_dict()
-        sent["reports"][0]["y"] = y
-        collector.add(json.dumps(sent))
+    collector = Collector(survey)
+    sent = survey.answer({question: _any(survey.question(question))}, levels={question: level}).to_dict()
+    sent["reports"][0]["y"] = y
+    lines = [*honest, *(json.dumps({**sent, "id": f"{number:032x}"}) for number in range(fakes))]
+    assert collector.add_lines(lines).accepted == len(lines)
     return collector
 
 
@@ -39,7 +54,7 @@ def test_genuine_reports_raise_no_alarm() -> None:
     assert all(not one.alarms for one in result.questions)
     checks = [level.check for one in result.questions for level in one.levels if level.check is not None]
     assert len(checks) == 17
-    assert sum(check.false_alarm for check in checks) == pytest.approx(float(FALSE_ALARM))
+    assert sum(check.false_alarm for check in checks) == pytest.approx(float(FALSE_ALARM) / 10_000)
 
 
 @pytest.mark.parametrize(
@@ -71,11 +86,11 @@ def test_odd_but_true_answers_raise_no_alarm(answers: dict[str, Any]) -> None:
         ("sleep", [0, 1], "parts"),
     ],
 )
-def test_an_attack_is_found_where_it_happens(question: str, y: Any, test: str) -> None:
+def test_an_attack_is_found_where_it_happens(question: str, y: Any, test: str, honest_lines: list[str]) -> None:
     survey = example_survey()
     if y is None:
         y = [1, survey.protocol("sleep", "medium").output_space.to_dict()["fields"][1]["high"]]
-    result = attacked(survey, question, y, fakes=1500).estimate()
+    result = attacked(survey, honest_lines, question, y, fakes=1500).estimate()
     assert not result.is_plausible
     assert {one.question.id for one in result.questions if one.alarms} == {question}
     assert [level for level, _ in result[question].alarms][:1] == ["medium"]

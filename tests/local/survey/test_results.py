@@ -63,7 +63,7 @@ def test_margins_are_as_wide_as_the_errors_are_large() -> None:
     survey = asked(kind="yes_no", options=())
     squares = 0.0
     for _ in range(150):
-        made = simulate(survey, respondents=300, mix={"low": 0.4, "medium": 0.6})
+        made = simulate(survey, respondents=100, mix={"low": 0.4, "medium": 0.6})
         collector = Collector(survey)
         collector.add_lines(made.lines())
         one = collector.estimate()["q"]
