@@ -110,11 +110,11 @@ def _plan(
         position = positions[name]
         totals.append((f"m{number}", *_sum_measure(engine, position, measure)))
     selected = [exp.alias_(column, name, quoted=True) for name, column, _ in (*grouped, *totals)]
-    query = exp.select(*selected).from_(engine.source())
+    query = exp.select(*selected).from_(engine.source(), copy=False)
     if condition is not None:
         query = query.where(condition)
     if grouped:
-        query = query.group_by(*groups)
+        query = query.group_by(*groups, copy=False)
     return query, pa.schema([(name, kind) for name, _, kind in (*grouped, *totals)])
 
 
