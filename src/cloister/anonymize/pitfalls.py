@@ -1,4 +1,4 @@
-"""What goes wrong with releases that satisfy their models: said for every release to which it applies.
+"""What goes wrong with releases that satisfy their models: the advice that comes with each release it applies to.
 
 The list follows the literature on attacks against syntactic releases: background knowledge and homogeneity
 (Machanavajjhala et al. 2007), similarity and skewness (Li et al. 2007), intersection of releases (Ganta et al. 2008),

@@ -1,4 +1,4 @@
-"""How pages write amounts, shares, times, numbers with margins, questions and promises, and how they take in charts.
+"""How pages write amounts, times, numbers with margins, questions and promises, and draw budgets and survey results.
 
 Charts are SVG from the plotting package, with the same numbers as text or as a table beside them, for those who do not
 see them.

@@ -1,4 +1,4 @@
-"""The registry of releases: which tables about the same people left the hub before, and what goes with each.
+"""The registry of releases: the note on earlier tables about the same people, and what goes with each table.
 
 Two anonymized tables about the same people can be held against each other, whatever each of them promises. The hub does
 not forbid a second release; it tells the owner who decides, and writes down that it did. What differentially private
