@@ -6,8 +6,8 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 # One thread for each worker: the workers keep all cores busy, and more threads would wait for each other. What was
 # compiled is kept whatever the environment says, or each of the hundreds of processes of the tests compiles all anew.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
-# Every core works on the tests; a file stays on one worker so that its servers start once. The longest files come first
-# (tests/longest_first.txt), so that no worker is left alone with one of them at the end.
+# Every core works on the tests; a file stays on one worker so that its servers start once, and all of Spark does. The
+# longest files come first (tests/support/work_units.py), so that no worker is left alone with one of them at the end.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # Where every branch must be tested.
 PROVEN := src/cloister/core/*,src/cloister/accounting/*,src/cloister/mechanisms/*,src/cloister/crypto/*

@@ -15,7 +15,7 @@ from cloister.core.guarantees.base import REGISTRY as GUARANTEES
 from cloister.core.registry import Registry
 from cloister.data.engines import duckdb as duckdb_engine
 from cloister.queries._aggregates.base import sql_functions
-from tests.support import engine_tables, longest_first, postgres, tools
+from tests.support import engine_tables, postgres, tools, work_units
 from tests.support.members import gather
 from tests.support.thoroughness import examples
 
@@ -26,8 +26,10 @@ settings.load_profile("cloister")
 OPENERS: dict[str, engine_tables.Opener] = gather("data", "OPENERS")
 """Engines that need nothing but a function that puts a table into them, each named by its own test module."""
 
-UNTRACED = frozenset({"queries", "data", "anonymize", "local", "attacks", "testing", "learn", "hub", "synth"})
-"""Folders whose slow and random tests are not traced for coverage, which would cost minutes; the others are enough."""
+TRACED = frozenset({"core", "accounting", "mechanisms", "crypto"})
+"""Folders whose tests are all traced for coverage, because every branch of these packages must be tested."""
+UNTRACED = frozenset({"benchmarks", "docs"})
+"""Folders whose tests run what the tests of the packages reach."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -35,15 +37,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     here = Path(__file__).parent
     if config.pluginmanager.hasplugin("pytest_cov"):
         for item in items:
-            folder = item.path.relative_to(here).parts[0]
-            is_long = any(item.get_closest_marker(name) for name in ("slow", "statistical", "audit"))
-            is_random = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-            if folder in UNTRACED and (is_long or is_random):
+            if not _is_traced(item, item.path.relative_to(here).parts[0]):
                 item.add_marker(pytest.mark.no_cover)
     if hasattr(config, "workerinput"):
-        # Who begins with the longest files does not wait for one of them at the end.
-        places = {here / name: place for place, name in enumerate(longest_first.LIST.read_text("utf-8").split())}
-        items.sort(key=lambda item: places.get(item.path, len(places)))
+        work_units.sort(items)
+
+
+def _is_traced(item: pytest.Item, folder: str) -> bool:
+    """Return whether a test counts for coverage: tracing takes a third of the time, and the short tests are enough."""
+    if folder in TRACED | UNTRACED:
+        return folder in TRACED
+    if item.get_closest_marker("traced"):
+        return True
+    is_long = any(item.get_closest_marker(name) for name in ("slow", "statistical", "audit"))
+    is_random = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return not (is_long or is_random)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadFileScheduling
+
+    if config.getoption("dist") != "loadfile":
+        return None
+    scheduling = LoadFileScheduling(config, log)
+    scheduling._split_scope = work_units.work_unit
+    return scheduling
 
 
 def pytest_collection_finish() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import longest_first, thoroughness, tools
+from tests.support import thoroughness, tools, work_units
 
 
 @pytest.mark.postgres
@@ -49,9 +49,9 @@ def test_a_missing_tool_fails_where_all_are_required(monkeypatch: pytest.MonkeyP
 
 
 def test_the_files_that_are_begun_with_exist_and_are_listed_once() -> None:
-    names = longest_first.LIST.read_text("utf-8").split()
+    names = work_units.LIST.read_text("utf-8").split()
     assert len(set(names)) == len(names)
-    assert [name for name in names if not (longest_first.TESTS / name).exists()] == []
+    assert [name for name in names if not (work_units.TESTS / name).exists()] == []
 
 
 def test_the_usual_share_is_tried_unless_all_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,3 +71,8 @@ def test_cases_wait_for_the_audit_but_for_those_that_are_named() -> None:
     for choose in (lambda: thoroughness.audited("a", but="b"), lambda: thoroughness.on_engines("a", spark="b")):
         with pytest.raises(ValueError, match="no cases"):
             choose()
+
+
+def test_all_of_spark_goes_to_one_worker_and_else_a_file_stays_together() -> None:
+    assert work_units.work_unit("tests/a.py::test_b[spark-c]") == work_units.work_unit("tests/d.py::test_e_in_spark")
+    assert work_units.work_unit("tests/a.py::test_b[duckdb]") == "tests/a.py"

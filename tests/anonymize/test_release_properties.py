@@ -17,7 +17,7 @@ from tests.support.thoroughness import examples
 
 pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
 WAYS = ways()
-EXAMPLES = examples(8, usual=3)
+EXAMPLES = examples(8, usual=2)
 
 
 def released(case: Case, order: list[int] | None = None) -> Release:

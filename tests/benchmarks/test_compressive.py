@@ -10,6 +10,8 @@ from cloister.core.random import SeededRandomSource
 from cloister.learn.compressive.utility import svm
 from tests.learn.compressive import worked
 
+pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
+
 
 def test_it_is_a_benchmark() -> None:
     assert "compressive" in harness.names()

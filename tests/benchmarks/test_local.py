@@ -15,6 +15,8 @@ from cloister.local.frequency.support import FrequencyProtocol
 from cloister.local.numeric.base import MeanProtocol
 from cloister.testing.samplers import gaussian
 
+pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
+
 USERS, SIZE = 2000, 8
 COUNTS = np.array([50.0, 30, 15, 5])
 

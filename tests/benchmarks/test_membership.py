@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks import harness, learn_data, membership
 
+pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
+
 
 def test_it_is_a_benchmark() -> None:
     assert "membership" in harness.names()

@@ -8,6 +8,8 @@ import pytest
 from benchmarks import published_queries
 from tests.support import tools
 
+pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
+
 pytest.importorskip("vl_convert")
 
 

@@ -10,6 +10,8 @@ from benchmarks import (
     uniqueness_models,
 )
 
+pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
+
 COUNTS = np.repeat([1, 2, 3, 5, 20], [300, 100, 50, 20, 5])
 
 

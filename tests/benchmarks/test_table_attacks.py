@@ -4,6 +4,8 @@ import pytest
 
 from benchmarks import harness, table_attacks
 
+pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
+
 
 def test_the_benchmark_is_found() -> None:
     assert "table_attacks" in harness.names()

@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks import where_noise_goes
 
+pytestmark = pytest.mark.no_cover  # tracing would double their time; quicker tests reach the same lines
+
 
 @pytest.mark.slow
 def test_every_place_of_noise_is_measured_and_drawn(

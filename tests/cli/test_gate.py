@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,15 +20,23 @@ ASKED = ["--original", "people.csv", "--schema", "people.yaml"]
 KIND = ["--kind", "anonymized"]
 
 
-@pytest.fixture(autouse=True)
-def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with patients, a protected table of them, and a bad one."""
+    folder = tmp_path_factory.mktemp("clinic")
+    patients().to_csv(folder / "people.csv", index=False)
+    patients(1200)[600:].assign(age=lambda frame: frame["age"] % 50 + 20).to_csv(folder / "others.csv", index=False)
+    (folder / "people.yaml").write_text(SCHEMA, encoding="utf-8")
+    anonymized(patients(), cl.LDiversity("illness", l=3)).write(folder / "good.csv")
+    anonymized(patients(known_by_place=True)).write(folder / "bad.csv")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def clinic(made_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that folder, which a test may write into."""
+    shutil.copytree(made_once, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    patients().to_csv("people.csv", index=False)
-    patients(1200)[600:].assign(age=lambda frame: frame["age"] % 50 + 20).to_csv("others.csv", index=False)
-    Path("people.yaml").write_text(SCHEMA, encoding="utf-8")
-    anonymized(patients(), cl.LDiversity("illness", l=3)).write("good.csv")
-    anonymized(patients(known_by_place=True)).write("bad.csv")
     return tmp_path
 
 

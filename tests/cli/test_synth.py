@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,11 @@ LEDGER = ["--ledger", "sqlite:///budget.db", "--dataset", "clinic"]
 def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a table of patients and its schema."""
     monkeypatch.chdir(tmp_path)
+    _write_patients()
+    return tmp_path
+
+
+def _write_patients() -> None:
     rows = ["patient_id,age,sex,sick,day"]
     for number in range(400):
         sick = number % 2
@@ -37,7 +43,6 @@ def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows.append(f"{SECRET},30,F,no,2025-06-01")
     Path("people.csv").write_text("\n".join(rows), encoding="utf-8")
     Path("people.yaml").write_text(SCHEMA, encoding="utf-8")
-    return tmp_path
 
 
 def _synth(*options: str, out: str | None = "o.csv", first: tuple[str, ...] = ("synth",)) -> int:
@@ -246,9 +251,19 @@ def test_what_promises_nothing_private_takes_nothing_from_a_ledger(
 # More rows -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def fitted_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fitted")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        _write_patients()
+        assert _synth("--model", "m.cloister", "--delta", "1e-6") == 0
+    return folder / "m.cloister"
+
+
 @pytest.fixture
-def model(capsys: pytest.CaptureFixture[str]) -> str:
-    assert _synth("--model", "m.cloister", "--delta", "1e-6") == 0
+def model(fitted_once: Path, clinic: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    shutil.copy(fitted_once, clinic)
     capsys.readouterr()
     return "m.cloister"
 

@@ -89,6 +89,9 @@ def test_what_would_be_dropped_or_differ_is_refused(table: Table, where: str) ->
         table.count(where)
 
 
+ONE = exp.Literal.number(1)
+
+
 @pytest.mark.parametrize(
     "where",
     [
@@ -97,10 +100,12 @@ def test_what_would_be_dropped_or_differ_is_refused(table: Table, where: str) ->
         "(" * 400 + "i = 1" + ")" * 400,
         "i = 1 OR (" * 100 + "i = 1" + ")" * 100,
         f"t = '{'x' * 1_000_001}'",
-        f"i IN ({', '.join(['1'] * 100_001)})",
+        exp.In(this=exp.column("i"), expressions=[ONE] * 100_001),
+        # Parsing takes seconds; what is counted is the same.
+        pytest.param(f"i IN ({', '.join(['1'] * 100_001)})", marks=pytest.mark.audit),
     ],
 )
-def test_huge_conditions_are_refused(table: Table, where: str) -> None:
+def test_huge_conditions_are_refused(table: Table, where: str | exp.Expression) -> None:
     with pytest.raises(ParameterError, match="too long or too deeply nested"):
         table.count(where)
 

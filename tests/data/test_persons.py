@@ -12,6 +12,7 @@ from cloister.data.sources import open_table
 from cloister.data.table import Table
 from cloister.errors import UnknownColumnError
 from tests.support.engine_tables import NamedOpener
+from tests.support.thoroughness import examples
 
 ROWS = st.lists(
     st.tuples(
@@ -41,7 +42,7 @@ def per_person(rows: list[Any], limit: int) -> int:
     return sum(min(limit, count) for count in people.values())
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(25, usual=12))
 @given(ROWS, st.integers(1, 3), st.sampled_from(["ada", "bob", "eve"]))
 def test_tables_without_a_person_differ_in_at_most_so_many_rows(rows: list[Any], limit: int, gone: str) -> None:
     whole = kept(open_table(arrow(rows)), limit)
@@ -51,7 +52,7 @@ def test_tables_without_a_person_differ_in_at_most_so_many_rows(rows: list[Any],
     assert whole.total() == per_person(rows, limit)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=20)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(20, usual=10))
 @given(ROWS, st.integers(1, 3), st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(rows: list[Any], limit: int, random: Any) -> None:
     shuffled = random.sample(rows, len(rows))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi.testclient import TestClient
+from sqlalchemy import create_engine
+from sqlalchemy.engine import Engine
+from starlette import testclient
 
 from cloister.hub import hub as hub_module
 from cloister.hub.app import create_app
@@ -19,6 +23,7 @@ from cloister.hub.domain.roles import AccountRole
 from cloister.hub.gateway.identity import COOKIE, CSRF_COOKIE, CSRF_HEADER
 from cloister.hub.hub import Hub, open_hub
 from cloister.hub.settings import Settings
+from cloister.hub.store import database
 from cloister.hub.store.database import Store
 from cloister.hub.store.models import Organisation, User, new_id
 from cloister.hub.store.table_upgrade import current_revision, upgrade
@@ -55,6 +60,47 @@ def _one_event_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with ExitStack() as ending:
         monkeypatch.setattr(TestClient, "portal", _SharedLoop(ending))
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _statements_compiled_once() -> Iterator[None]:
+    """Let all databases in files share what statements are compiled to."""
+    first = create_engine("sqlite://")
+    first.connect().close()
+
+    def make(url: str) -> Engine:
+        engine = make_sqlite(url)
+        # A statement is remembered with the dialect that it was compiled for.
+        engine.dialect, engine._compiled_cache = first.dialect, first._compiled_cache
+        return engine
+
+    make_sqlite = database._sqlite
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "_sqlite", make)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _requests_in_one_go() -> Iterator[None]:
+    """Let browsers hand over whole requests to the event loop; theirs goes back and forth eight times for each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(testclient._TestClientTransport, "handle_request", _handle_in_one_go)
+        yield
+
+
+def _handle_in_one_go(transport: testclient._TestClientTransport, request: httpx2.Request) -> httpx2.Response:
+    request.read()
+    sender = httpx2.ASGITransport(
+        transport.app, raise_app_exceptions=transport.raise_server_exceptions, client=transport.client
+    )
+
+    async def answer() -> httpx2.Response:
+        found = await sender.handle_async_request(request)
+        body = httpx2.ByteStream(await found.aread())
+        return httpx2.Response(found.status_code, headers=found.headers, stream=body)
+
+    with transport.portal_factory() as portal:
+        return portal.call(answer)
 
 
 def _upgrade_by_copy(made: sqlite3.Connection, servers: set[str], store: Store) -> bool:
@@ -105,6 +151,17 @@ def any_hub(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hub]:
     opened = make_hub(tmp_path / "hub", request)
     yield opened
     opened.close()
+
+
+def on_databases(cases: Iterable[Any], *, postgres: Iterable[Any]) -> list[Any]:
+    """Return pairs of a kind of database, for `any_hub`, and a case; on PostgreSQL only some always run."""
+    cases, always = list(cases), list(postgres)
+    if missing := [case for case in always if case not in cases]:
+        raise ValueError(f"these are no cases: {missing}")
+    marks = [pytest.mark.postgres, pytest.mark.slow]
+    return [pytest.param("sqlite", case) for case in cases] + [
+        pytest.param("postgres", case, marks=marks if case in always else [*marks, pytest.mark.audit]) for case in cases
+    ]
 
 
 def make_hub(folder: Path, request: pytest.FixtureRequest, **settings: Any) -> Hub:

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
 import pandas as pd
 import pytest
 from fastapi.testclient import TestClient
 
 from cloister.hub import demo
 from cloister.hub.demo import Demo
-from cloister.hub.hub import Hub
+from cloister.hub.hub import Hub, open_hub
+from cloister.hub.settings import Settings
 from cloister.learn.persistence import model_of
 from tests.hub.conftest import ClientFor, sign_in
 from tests.hub.services.helpers import API, PURPOSE, ask, job_of, user_id, work
@@ -19,9 +25,38 @@ WANTED = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A hub with the demo in it, and its database as it was then."""
+
+    hub: Hub
+    demo: Demo
+    kept: sqlite3.Connection
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    folder = tmp_path_factory.mktemp("demo")
+    opened = open_hub(Settings(folder=folder / "hub", workers=0))
+    with closing(sqlite3.connect(":memory:", check_same_thread=False)) as kept:
+        found = demo.fill(opened)
+        with closing(sqlite3.connect(opened.settings.folder / "hub.db")) as live:
+            live.backup(kept)
+        yield Shown(opened, found, kept)
+    opened.close()
+
+
 @pytest.fixture
-def filled(hub: Hub) -> Demo:
-    return demo.fill(hub)
+def hub(shown: Shown) -> Hub:
+    """The hub of all these tests, with everything as the demo has left it."""
+    with closing(sqlite3.connect(shown.hub.settings.folder / "hub.db")) as live:
+        shown.kept.backup(live)
+    return shown.hub
+
+
+@pytest.fixture
+def filled(shown: Shown) -> Demo:
+    return shown.demo
 
 
 @pytest.fixture

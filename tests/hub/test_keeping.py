@@ -22,7 +22,7 @@ from cloister.hub.settings import Settings
 from cloister.hub.store.table_upgrade import current_revision, revisions, upgrade
 from tests.support.hub_world import COUNT, OWNER, World, populated
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 
 @pytest.fixture(scope="module")

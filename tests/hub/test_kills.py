@@ -1,6 +1,6 @@
 """Many runs while the server and the workers are killed at random: nothing is lost, doubled or overspent.
 
-Fifty runs and fifteen kills, and four times as many in ``make audit``; each single step at which a worker can die is
+Some runs and ten kills, and five times as many in ``make audit``; each single step at which a worker can die is
 tried in ``test_workers.py``.
 """
 
@@ -95,7 +95,7 @@ class Crowd:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("affordable", "requests", "kills"), [(50, 60, 15), pytest.param(200, 220, 50, marks=pytest.mark.audit)]
+    ("affordable", "requests", "kills"), [(32, 40, 10), pytest.param(200, 220, 50, marks=pytest.mark.audit)]
 )
 def test_kills_during_many_runs(short_lived: Hub, tmp_path: Path, affordable: int, requests: int, kills: int) -> None:
     hub = short_lived

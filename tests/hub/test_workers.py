@@ -24,7 +24,7 @@ from cloister.hub.services.registry import service_registry
 from cloister.hub.store.models import Job, ResultRecord
 from cloister.hub.use_cases import jobs
 from cloister.hub.workers import FIRST_RESTART_PAUSE, KeptClaim, OpenTables, Supervisor, Worker
-from tests.hub.conftest import add_user, make_hub
+from tests.hub.conftest import add_user, make_hub, on_databases
 from tests.hub.use_cases.jobs.conftest import job, submit
 from tests.support import hub_services, hub_worker
 from tests.support.forking import fork_context
@@ -217,7 +217,15 @@ def test_tables_are_kept_for_a_while_and_not_too_many() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", hub_worker.POINTS)
+@pytest.mark.parametrize(
+    ("any_hub", "point"),
+    on_databases(
+        hub_worker.POINTS,
+        # Where a kill leaves claim and transaction in different states.
+        postgres=["after the claim", "before the run", "with the claim held", "before the commit", "after the commit"],
+    ),
+    indirect=["any_hub"],
+)
 def test_a_worker_killed_at_any_step_loses_no_spend_and_releases_once(
     any_hub: Hub, asked: Callable[..., Job], point: str
 ) -> None:

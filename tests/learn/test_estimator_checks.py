@@ -22,7 +22,12 @@ from cloister.testing.estimator_laws import find_needed_options
 pytestmark = pytest.mark.no_cover  # tracing would take minutes; every estimator has tests of its own
 
 NETWORK = {"delta": Fraction(1, 10**5), "epochs": 2, "hidden_layer_sizes": (), "expected_rows": 200}
-OPTIONS: dict[str, dict[str, Any]] = {"mlp": NETWORK, "mlp_regressor": NETWORK, "forest": {"trees": 4}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "mlp": NETWORK,
+    "mlp_regressor": NETWORK,
+    "tree": {"depth": 3},
+    "forest": {"trees": 3, "depth": 3},
+}
 """What an estimator is made with besides public facts, by its registered name; a delta is found out."""
 
 STEPS = "how many steps a solver took may depend on the rows, and is not kept"

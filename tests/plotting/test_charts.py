@@ -56,10 +56,15 @@ GALLERY: dict[str, Callable[[], Figure]] = {
 }
 
 
+@pytest.mark.no_cover  # Altair's check alone would be traced
 @pytest.mark.parametrize("name", GALLERY)
-def test_every_chart_is_valid_and_can_be_drawn(name: str) -> None:
+def test_every_chart_is_valid(name: str) -> None:
+    GALLERY[name]().to_altair()  # checks the specification against the schema of Vega-Lite
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_every_chart_can_be_drawn(name: str) -> None:
     figure = GALLERY[name]()
-    figure.to_altair()  # checks the specification against the schema of Vega-Lite
     svg = figure.to_svg()
     assert all(word not in svg for word in ("NaN", "undefined", "Infinity", ">null<"))
     assert figure.title.replace(" ", "") in re.sub(r"<[^>]*>|\s", "", svg)

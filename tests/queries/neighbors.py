@@ -47,8 +47,7 @@ def fast_table(rows: pa.Table, *, schema: Any = None, name: str | None = None) -
     if not _CONNECTIONS:
         _CONNECTIONS.append(duckdb.connect(":memory:", config={"threads": 1}))
     connection, name = _CONNECTIONS[0], name or f"rows_{next(_NUMBERS)}"
-    renamed = rows.rename_columns([f"c{place}" for place in range(rows.num_columns)])
-    connection.register(name, renamed)
+    _register(rows, name)
     engine = DuckDBEngine(
         lambda sql: connection.sql(sql).to_arrow_table(),
         exp.to_table(name),
@@ -56,6 +55,10 @@ def fast_table(rows: pa.Table, *, schema: Any = None, name: str | None = None) -
         native_types=[_NATIVE[field.type] for field in rows.schema],
     )
     return Table(engine, schema=schema)
+
+
+def _register(rows: pa.Table, name: str) -> None:
+    _CONNECTIONS[0].register(name, rows.rename_columns([f"c{place}" for place in range(rows.num_columns)]))
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ def check_contents(
     first = _collect(found, ExactCore(question, contribution, found.reach))
     compared = 0
     for neighbor in neighbors:
-        fast_table(neighbor, name=name)
+        _register(neighbor, name)
         core = _Replaying(question, contribution, found.reach).replay(engine)
         compare(first, _collect(found, core))
         compared += 1

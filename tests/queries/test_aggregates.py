@@ -30,6 +30,7 @@ from tests.queries.neighbors import (
     with_rows,
     without_rows,
 )
+from tests.support.thoroughness import examples
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "queries.md"
 KINDS = list(aggregates)
@@ -41,6 +42,8 @@ UNITS = {
     "person, some groups": Contribution(adjacency=Adjacency.USER, unit="who", limit=2, per_group=1, groups=1),
 }
 BOUNDS = (-3, 7)
+REPLACED = examples(5, usual=3)
+"""How many of the rows are replaced, each by every new one."""
 
 
 def row(who: str, g: str | None, x: float | None) -> dict[str, Any]:
@@ -84,7 +87,8 @@ def neighbors_of(contribution: Contribution) -> list[pa.Table]:
         return fewer + [with_rows(rows, more) for more in ([NEW[0]] * 3, NEW[:4], [NEW[2], NEW[9]], NEW)]
     gone = [without_rows(rows, [place]) for place in range(len(ROWS))]
     if contribution.adjacency is Adjacency.REPLACE:
-        return [with_rows(fewer, [one]) for fewer in gone for one in NEW]
+        # The first ones are the largest, the least and the missing number, in both groups.
+        return [with_rows(fewer, [one]) for fewer in gone[:REPLACED] for one in NEW]
     return gone + [with_rows(rows, [one]) for one in NEW]
 
 

@@ -15,6 +15,7 @@ from cloister.queries.catalog import Catalog
 from cloister.queries.payment import check_price
 from cloister.queries.sql import compile_sql
 from tests.support import engine_tables
+from tests.support.thoroughness import is_thorough
 
 SCHEMA = cl.Schema(
     [
@@ -52,6 +53,10 @@ CAPPED = Contribution(adjacency=cl.Adjacency.USER, unit="who", limit=5, per_grou
 CASES = [(sql, ROW) for sql in QUERIES] + [
     (sql, contribution) for sql in (*QUERIES, *OF_PERSONS) for contribution in (PERSON, CAPPED)
 ]
+ON_SPARK = [(sql, (ROW, PERSON, CAPPED)[place % 3]) for place, sql in enumerate(QUERIES)] + [
+    (sql, (PERSON, CAPPED)[place % 2]) for place, sql in enumerate(OF_PERSONS)
+]
+"""What Spark, where each takes a third of a second, is usually asked: every query, and every unit of privacy."""
 
 
 def core(table: cl.Table, sql: str, contribution: Contribution) -> Any:
@@ -81,6 +86,7 @@ def test_the_same_sql_means_the_same_everywhere(postgres_server: str, spark: Any
     ]
     tables = [opener(ROWS).with_schema(SCHEMA) for opener in openers]
     for sql, contribution in CASES:
-        first, *others = (core(table, sql, contribution) for table in tables)
+        asked = tables if is_thorough() or (sql, contribution) in ON_SPARK else tables[:-1]
+        first, *others = (core(table, sql, contribution) for table in asked)
         for other in others:
             assert other == first, sql

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from cloister.core.guarantees import Adjacency
 from cloister.data.sources import open_table
+from cloister.data.table import Table
 from cloister.queries._contribution import Contribution
 from cloister.queries._exact_core import ExactCore
 from cloister.queries._measurements import ROWS
@@ -29,11 +30,20 @@ from tests.support.thoroughness import examples, on_engines
 class Engine:
     open: engine_tables.Opener
     examples: int
+    tables: list[tuple[pa.Table, Table]] = field(default_factory=list)
+
+    def held(self, rows: pa.Table) -> Table:
+        """Return a table that is opened once for all cases with these rows."""
+        for known, table in self.tables:
+            if known.equals(rows):
+                return table
+        self.tables.append((rows, self.open(rows)))
+        return self.tables[-1][1]
 
 
 @pytest.fixture(scope="module")
 def engine(any_engine: engine_tables.NamedOpener) -> Engine:
-    tried = {"duckdb": examples(40, usual=12), "postgres": examples(12, usual=6), "spark": 3}
+    tried = {"duckdb": examples(40, usual=12), "postgres": examples(12, usual=6), "spark": examples(3, usual=2)}
     return Engine(any_engine.open, tried.get(any_engine.name, tried["duckdb"]))
 
 
@@ -145,22 +155,44 @@ CASES = {
 
 
 ON_SPARK = (
-    "rows in two keys",
     "persons with all limits",
     "persons in two private groups",
     "persons truncated in order",
     "persons sampled",
-    "odd reals of persons",
     "no rows in private groups",
     "wide numbers with a limit per group",
-    "dates and times",
 )
 """One of each way through the core; the others differ in what they ask, not in what Spark must do."""
+ON_POSTGRES = (
+    *ON_SPARK,
+    "rows in two keys",
+    "rows in mixed groups",
+    "rows where",
+    "persons with a limit on groups",
+    "persons truncated where",
+    "odd reals of persons",
+    "odd reals in private groups",
+    "nothing but nulls of persons",
+    "dates and times",
+    "times",
+)
+"""Those, and one of each type and kind of condition; DuckDB is asked all."""
 
 
-@pytest.mark.parametrize(("any_engine", "name"), on_engines(CASES, spark=ON_SPARK), indirect=["any_engine"])
+def on_every_engine() -> list[Any]:
+    """Return pairs of an engine and a case, of which some wait for the audit on all engines but DuckDB."""
+    pairs = on_engines(CASES, spark=ON_SPARK)
+    return [
+        pytest.param(*pair.values, marks=[*pair.marks, pytest.mark.audit])
+        if pair.values[0] == "postgres" and pair.values[1] not in ON_POSTGRES
+        else pair
+        for pair in pairs
+    ]
+
+
+@pytest.mark.parametrize(("any_engine", "name"), on_every_engine(), indirect=["any_engine"])
 def test_the_core_equals_the_reference(engine: Engine, name: str) -> None:
-    check(CASES[name], engine.open)
+    check(CASES[name], engine.held)
 
 
 TEXTS = st.sampled_from(["a", "b", "c", "other", "", None])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from pathlib import Path
 
 from cloister.anonymize.cells import CodedCells, read_cells
@@ -14,10 +15,11 @@ from cloister.errors import DataWarning
 QUASI = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation")
 
 
+@cache
 def adult_cells(
     folder: Path, *, quasi: tuple[str, ...] = QUASI, sensitive: tuple[str, ...] = ("salary-class",)
 ) -> CodedCells:
-    """Count the 30,162 complete rows."""
+    """Count the 30,162 complete rows, once; nobody changes what is returned."""
     table = open_table(folder / "adult" / "adult_complete_9.csv")
     schema = Schema.infer(table).confirm()
     with warnings.catch_warnings():

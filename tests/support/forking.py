@@ -37,7 +37,10 @@ def fork_context() -> ForkServerContext:
     os.environ["PYTHONPATH"] = f"{Path(cloister.__file__).parents[1]}:{ROOT}"
     try:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["tests.support.hub_worker"])
+        # The first query would load the dialect in each process anew.
+        context.set_forkserver_preload(
+            ["tests.support.hub_worker", "sqlglot.dialects.duckdb", "sqlglot.generators.duckdb"]
+        )
         forkserver.ensure_running()
     finally:
         if before is None:

@@ -74,7 +74,7 @@ def ask(
     preview = (seen.status_code, told(seen.json(), dataset_id))
     if run.status_code >= 400:
         return Heard(preview, (run.status_code, told(run.json(), dataset_id)))
-    work(world.hub)
+    work(world.hub, open_table=world.tables)
     job = client.get(f"{API}/jobs/{run.json()['id']}").json()
     found = Heard(preview, (run.status_code, ""), job["state"], told(job["error"] or {}, dataset_id), job=job["id"])
     if job["state"] != "done":

@@ -60,6 +60,7 @@ from cloister.hub.use_cases.authorization import authorize, load_target
 from cloister.hub.use_cases.sessions import open_login, subject_of
 from cloister.hub.use_cases.surveys import lifecycle, submissions
 from cloister.hub.use_cases.surveys.catalogue import open_document
+from cloister.hub.workers import OpenTables
 from cloister.local.survey.example import EXAMPLE
 from cloister.local.survey.simulation import simulate
 from tests.support import hub_services
@@ -122,6 +123,7 @@ class World:
     cookies: dict[str, tuple[str, str]] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     things: dict[str, str] = field(default_factory=dict)
+    tables: OpenTables = field(default_factory=OpenTables)
     _clients: dict[str, TestClient] = field(default_factory=dict)
 
     def client(self, who: str) -> TestClient:
@@ -302,10 +304,10 @@ def submit(
     return job.id
 
 
-def work(hub: Hub) -> None:
+def work(hub: Hub, **options: Any) -> None:
     """Do everything that waits, as a worker would."""
     while (held := jobs.take(hub, "tests")) is not None:
-        jobs.perform(hub, held, lambda share, stage: None)
+        jobs.perform(hub, held, lambda share, stage: None, **options)
 
 
 def _request(world: World) -> None:

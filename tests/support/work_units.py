@@ -1,6 +1,7 @@
-"""Which test files take longest: ``python -m tests.support.longest_first report.xml`` writes the list anew.
+"""How parallel workers share out the tests: the longest files first, and all of Spark's tests to one of them.
 
-The report is what ``pytest --junit-xml=report.xml`` writes.
+``python -m tests.support.work_units report.xml`` writes anew which files take longest; the report is what
+``pytest --junit-xml=report.xml`` writes.
 """
 
 from __future__ import annotations
@@ -10,9 +11,25 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 LIST = TESTS / "longest_first.txt"
 LISTED = 60
+
+
+def sort(items: list[pytest.Item]) -> None:
+    """Put the longest files first: who begins with them does not wait for one of them at the end."""
+    places = {TESTS / name: place for place, name in enumerate(LIST.read_text("utf-8").split())}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+def work_unit(name: str) -> str:
+    """Return what a test stays together with on one worker: its file, whose servers start once.
+
+    Starting Spark takes ten seconds and a gigabyte, and its first queries are slow: one worker has all of its tests.
+    """
+    return "spark" if "spark" in name else name.split("::", 1)[0]
 
 
 def main() -> None:

@@ -43,15 +43,14 @@ def adult(folder: Path) -> Table:
 
 def test_syn_15_pairs_of_columns(shared_data: Path) -> None:
     table = adult(shared_data)
-    distances = []
-    for kind in (synth.IndependentMarginals, synth.SpanningTree):
-        made = kind(epsilon=1, delta=1e-6, bins=32).fit(table)
-        facts = made.fitted_facts
-        pairs = list(combinations(range(len(facts.domain.names)), 2))
-        tables = [CellCounts(item, facts.domain) for item in (table, made.sample(table.count()))]
-        apart = [
-            0.5 * np.abs(tables[0].marginal(pair) / table.count() - tables[1].marginal(pair) / table.count()).sum()
-            for pair in pairs
-        ]
+    distances, rows = [], table.count()
+    kinds = (synth.IndependentMarginals, synth.SpanningTree)
+    models = [kind(epsilon=1, delta=1e-6, bins=32).fit(table) for kind in kinds]
+    domain = models[0].fitted_facts.domain
+    pairs = list(combinations(range(len(domain.names)), 2))
+    real = CellCounts(table, domain)
+    for made in models:
+        drawn = CellCounts(made.sample(rows), domain)
+        apart = [0.5 * np.abs(real.marginal(pair) - drawn.marginal(pair)).sum() / rows for pair in pairs]
         distances.append(float(np.mean(apart)))
     assert distances[1] <= 0.6 * distances[0]

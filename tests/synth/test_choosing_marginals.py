@@ -19,6 +19,7 @@ from cloister.synth.adaptive import _Picking
 from cloister.synth.inference._estimation import Estimator
 from cloister.synth.marginal_based import MarginalFit, PrivacyFilter
 from cloister.synth.spanning_tree import _dependence
+from tests.support.thoroughness import examples
 
 NAMES = ("a", "b", "c")
 SCHEMA = Schema.from_dict({"columns": {name: {"kind": "numeric", "bounds": [0, 2]} for name in NAMES}})
@@ -44,7 +45,7 @@ def work(rows: list[tuple[int, ...]], like: MarginalFit | None = None, *, epsilo
 
 
 @given(rows=ROWS, added=ROW)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40, usual=16), deadline=None)
 def test_an_added_row_moves_no_score_of_a_pair_by_more_than_one(
     rows: list[tuple[int, ...]], added: tuple[int, ...]
 ) -> None:
@@ -55,7 +56,7 @@ def test_an_added_row_moves_no_score_of_a_pair_by_more_than_one(
 
 
 @given(rows=ROWS, added=ROW, seed=st.integers(0, 1000))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25, usual=10), deadline=None)
 def test_an_added_row_moves_no_score_of_a_marginal_by_more_than_its_weight(
     rows: list[tuple[int, ...]], added: tuple[int, ...], seed: int
 ) -> None:

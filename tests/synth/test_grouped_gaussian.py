@@ -26,6 +26,7 @@ from cloister.errors import (
 )
 from cloister.mechanisms.step_noise import LaplaceSteps
 from cloister.synth import AtMost, GroupedGaussian, Impossible, SumOf, load, synthesizers
+from tests.support.thoroughness import examples
 from tests.synth.number_tables import number_table, patients
 from tests.synth.recording import check_audit, recorded
 
@@ -272,7 +273,7 @@ def test_syn_16_a_claim_stands_and_half_of_the_noise_is_refuted() -> None:
     check_audit(lambda table, epsilon: GroupedGaussian(epsilon=epsilon).fit(table), neighbors)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25, usual=10))
 @given(
     rows=st.lists(st.tuples(*[st.floats(-1, 1)] * 3), max_size=12),
     added=st.tuples(*[st.floats(-1, 1)] * 3),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -13,6 +14,7 @@ from cloister.testing.zoo.additive import truncated_laplace
 BY_NAME = {exhibit.name: exhibit for exhibit in EXHIBITS}
 
 
+@cache
 def exact_report(name: str) -> ExactReport:
     exhibit = BY_NAME[name]
     report = exhibit.examine(exhibit.broken)
@@ -27,7 +29,7 @@ def test_every_bug_is_refuted_and_its_correction_is_not(exhibit: Exhibit) -> Non
     assert report.refuted
     with pytest.raises(PrivacyRefutedError):
         report.verify()
-    exhibit.verify()
+    exhibit.examine(exhibit.corrected).verify()
 
 
 def test_the_zoo_holds_the_named_bugs() -> None:
@@ -86,6 +88,7 @@ def test_cdp_19_shared_noise_is_refuted_as_dependent_too() -> None:
 
 def test_a_blind_check_is_found_out() -> None:
     exhibit = BY_NAME["count_plus_constant"]
+    exhibit.verify()
     blind = replace(exhibit, broken=exhibit.corrected)
     with pytest.raises(VerificationError, match="sharpen the check"):
         blind.verify()

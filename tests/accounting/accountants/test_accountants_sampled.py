@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -148,7 +149,14 @@ def test_epsilon_and_delta_agree() -> None:
     assert float(ACCOUNTANT.delta(events, epsilon=epsilon)) == pytest.approx(1e-6, rel=1e-3)
 
 
+@pytest.fixture
+def kept_distributions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the oracle compute the distribution of one step once."""
+    monkeypatch.setattr(PeerAccountant, "_distribution", cache(PeerAccountant._distribution))
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("kept_distributions")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("rate", "multiplier", "count"), [(0.02, 25, 1500), (0.5, 8, 100), (0.3, 1, 7)])
 def test_the_oracle_agrees(rate: float, multiplier: float, count: int) -> None:

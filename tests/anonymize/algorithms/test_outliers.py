@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ def crowd(ages: list[int], towns: list[str], diseases: list[str] | None = None) 
     return cl.open_table(pa.table({"age": ages, "town": towns, "disease": diseases}), schema=SCHEMA)
 
 
+@cache
 def with_outlier() -> Table:
     """Return 40 rows in two towns and narrow ages, and one that shares neither."""
     towns = [("kiel", "emden")[place % 2] for place in range(40)]

@@ -16,6 +16,7 @@ from cloister.data.hierarchy import Hierarchy
 from cloister.errors import ParameterTypeError
 from tests.anonymize.models import reference
 from tests.anonymize.tables import attained, cells_of, classes_from_counts
+from tests.support.thoroughness import examples
 
 VALUES = ("a", "b", "c", "d", "e")
 HIERARCHY = Hierarchy.from_levels(
@@ -103,7 +104,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize("model", EVERY, ids=lambda model: f"{model.kind} {getattr(model, 'variant', '')}")
-@settings(max_examples=30)
+@settings(max_examples=examples(30, usual=12))
 @given(counts=tables(), data=st.data())
 def test_merging_classes_never_makes_the_weakest_class_weaker(model: Any, counts: list[list[int]], data: Any) -> None:
     merged_into = data.draw(st.lists(st.integers(0, 2), min_size=len(counts), max_size=len(counts)))

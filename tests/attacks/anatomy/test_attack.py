@@ -20,6 +20,7 @@ from cloister.errors import (
     SeededRandomnessWarning,
     UnknownColumnError,
 )
+from tests.support.thoroughness import audited
 
 ILLNESSES = ("asthma", "burnout", "cancer", "diabetes")
 QUASI = ["job", "smoker", "age"]
@@ -349,7 +350,7 @@ def test_no_smoothing_at_all_works() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("l", "least"), [(2, 0.7122), (3, 0.5405), (4, 0.4355)])
+@pytest.mark.parametrize(("l", "least"), audited([(2, 0.7122), (3, 0.5405), (4, 0.4355)], but=[(3, 0.5405)]))
 def test_adult_reaches_the_published_success(shared_data: Path, l: int, least: float) -> None:  # noqa: E741
     frame = pd.read_csv(shared_data / "adult" / "adult.csv", na_values="?", keep_default_na=True).dropna()
     frame = frame[["workclass", "relationship", "sex", "salary-class", "occupation"]].rename(

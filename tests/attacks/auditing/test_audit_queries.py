@@ -16,7 +16,6 @@ ALWAYS = (
     "mean of an attested size",
     "median",
     "histogram of replaced rows",
-    "groups chosen privately",
     "vote",
     "a person's rows in groups chosen privately",
 )
@@ -36,7 +35,8 @@ def test_a_query_that_is_done_wrongly_is_refuted(case: Case) -> None:
         case.audit().verify()
 
 
-@pytest.mark.parametrize("case", audited(HALVED, but=HALVED[:1]), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", audited(HALVED, but=()), ids=lambda case: case.name)
 def test_half_of_the_noise_is_refuted(case: Case) -> None:
+    """Show what more samples than the audits above have would find; `test_audit_dp.py` shows it without queries."""
     with half_the_noise():
         assert case.audit().refuted

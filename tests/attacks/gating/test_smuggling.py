@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,17 @@ from cloister.crypto.certificates import certify
 from cloister.crypto.signatures import SigningKey
 from tests.attacks.gating.crowds import DP, ILLNESSES, described, mixed, people, screen, stands, wide
 from tests.attacks.gating.releases import anonymized, patients
+from tests.support.thoroughness import audited
+
+
+@functools.cache
+def original_of(make: Callable[[], pd.DataFrame]) -> Any:
+    """Return a described table that many ways are tried on, and none changes."""
+    return described(make())
+
+
+def two_hundred() -> pd.DataFrame:
+    return people(200)
 
 
 def test_an_exact_copy_with_a_stated_promise_is_refused_where_few_rows_are_unique() -> None:
@@ -71,13 +83,14 @@ def test_a_copy_in_which_nobody_is_alone_is_refused() -> None:
     ids=lambda promise: f"{promise.kind}-{promise.brief()}",
 )
 def test_a_promise_that_is_worth_nothing_carries_nothing(promise: Any) -> None:
-    found = screen(people(200, 5000), original=described(people(200)), kind="synthetic table", guarantee=promise)
+    original = original_of(two_hundred)
+    found = screen(people(200, 5000), original=original, kind="synthetic table", guarantee=promise)
     assert stands(found)["promise"] == "broken"
     assert not found.publish
 
 
 def test_a_concentrated_promise_counts_with_its_own_slack() -> None:
-    original = described(people(200))
+    original = original_of(two_hundred)
     promise = ZeroConcentratedDP(rho="0.01", delta="0.00005")
     found = screen(people(200, 5000), original=original, kind="synthetic table", guarantee=promise)
     assert stands(found)["promise"] == "held"
@@ -109,10 +122,20 @@ COPIES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 }
 
 
-@pytest.mark.parametrize("change", COPIES.values(), ids=COPIES)
-def test_copies_with_a_stated_promise_are_refused(change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+WAITING = {
+    "in another order",
+    "with noise in the ninth digit",
+    "without a column",
+    "each twice",
+    "one column made up",
+}
+"""What is found by the same comparisons as a copy that always runs, which is further from the original."""
+
+
+@pytest.mark.parametrize("name", audited(COPIES, but=[name for name in COPIES if name not in WAITING]))
+def test_copies_with_a_stated_promise_are_refused(name: str) -> None:
     frame = wide()
-    found = screen(change(frame), original=described(frame), kind="synthetic table", guarantee=DP)
+    found = screen(COPIES[name](frame), original=original_of(wide), kind="synthetic table", guarantee=DP)
     assert stands(found)["copies"] == "broken"
     assert not found.publish
     assert str(frame["salary"][7]) not in json.dumps(found.to_dict())
@@ -425,10 +448,18 @@ def test_other_people_and_other_answers_are_not_too_near() -> None:
         assert stands(found)["nearest rows"] == "held"
 
 
+def few_questions() -> pd.DataFrame:
+    return asked(answers(columns=4))
+
+
+def many_questions() -> pd.DataFrame:
+    return asked(answers(columns=6))
+
+
 @pytest.mark.parametrize("method", ["IndependentMarginals", "SpanningTree", "HistogramSynthesizer"])
 @pytest.mark.parametrize("columns", [4, 6])
 def test_honest_synthetic_tables_are_no_nearer_than_chance(method: str, columns: int) -> None:
-    original = described(asked(answers(columns=columns)))
+    original = original_of(many_questions if columns == 6 else few_questions)
     price = {"delta": "1e-6"} if method == "SpanningTree" else {}
     made = getattr(cl.synth, method)(epsilon=1, **price).fit(original).sample(400)
     found = nearby(made, original)

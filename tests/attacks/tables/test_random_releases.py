@@ -15,9 +15,10 @@ from cloister.attacks.tables._published_table import publish
 from cloister.core.random import SeededRandomSource
 from cloister.errors import CloisterError, UnsatisfiableError
 from tests.support.random_releases import Case, cases, ways
+from tests.support.thoroughness import examples
 
 MARK = re.compile("§|1987-")
-EXAMPLES = 3
+EXAMPLES = examples(3, usual=2)
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 WAYS = [way for way in ways() if way[0] in ("mondrian", "optimal", "clustering", "mdav", "top_down")]
 TRUTHFUL = [way for way in WAYS if way[1] != "centers"]

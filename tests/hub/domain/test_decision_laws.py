@@ -14,8 +14,9 @@ from cloister.hub.domain.policy import Environment, Members, Policy, PolicyRole,
 from cloister.hub.domain.policy_file import policy_from_dict, policy_to_dict
 from cloister.hub.domain.roles import AccessSubject
 from tests.hub.domain import policies as random
+from tests.support.thoroughness import examples
 
-MANY = settings(max_examples=60, deadline=None)
+MANY = settings(max_examples=examples(60, usual=24), deadline=None)
 ALLOWING = random.policies(effects=(RuleEffect.ALLOW,))
 HOURS = st.integers(1, 90).map(lambda hours: timedelta(hours=hours))
 

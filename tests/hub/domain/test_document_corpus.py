@@ -7,6 +7,7 @@ Digests of policies are stored and compared, so that a document must never be wr
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -21,6 +22,7 @@ from cloister.errors import CloisterError
 from cloister.hub.domain.algorithms import Manifest
 from cloister.hub.domain.policy_file import digest_of, policy_from_dict, policy_to_dict
 from cloister.hub.domain.requests import history_to_list, request_from_dict, request_to_dict
+from tests.support.thoroughness import examples
 
 CORPUS = json.loads((Path(__file__).parents[2] / "golden" / "hub" / "documents.json").read_text())
 
@@ -176,6 +178,8 @@ def attempt(kind: str, values: Any) -> str | CloisterError:
         return error
 
 
+EVERY = 3 // examples(3, usual=1)
+"""Each variant, or each third one, which are still all values, and some at each part."""
 REFUSED_SINCE = {("highest_risk", "not a number"), ("highest_risk", "infinity")}
 """A limit that no score passes is none, and what is no JSON has no digest."""
 
@@ -184,7 +188,7 @@ REFUSED_SINCE = {("highest_risk", "not a number"), ("highest_risk", "infinity")}
 @pytest.mark.parametrize("kind", ["policy", "manifest"])
 def test_odd_parts_are_taken_or_refused_as_they_always_were(kind: str) -> None:
     for case in CORPUS["variants"][kind]:
-        for where, name, values in variants(json.loads(case["document"])):
+        for where, name, values in itertools.islice(variants(json.loads(case["document"])), None, None, EVERY):
             found = attempt(kind, values)
             before = case["accepted"].get(where, {}).get(name)
             if isinstance(found, CloisterError):

@@ -18,6 +18,7 @@ from cloister.errors import SandboxUnavailableError
 from cloister.hub.sandbox.runner import BlockEnding, BlockOutcome, Runner, detect_isolation
 from cloister.hub.sandbox.sample_and_aggregate import SandboxBlock
 from tests.support.foreign import HOSTILE, hostile
+from tests.support.thoroughness import audited
 
 LIBRARY = Path(os.__file__).parent
 WALLS = [
@@ -144,7 +145,18 @@ def test_printing_goes_nowhere(runner: Runner, capfd: pytest.CaptureFixture[str]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["burn_forever", "ignore_signals"])
+@pytest.mark.parametrize(
+    ("runner", "name"),
+    audited(
+        [
+            (walls, name)
+            for walls in ((), ("landlock",), ("namespaces",))
+            for name in ("burn_forever", "ignore_signals")
+        ],
+        but=[((), "burn_forever"), ((), "ignore_signals")],
+    ),
+    indirect=["runner"],
+)
 def test_processor_time_ends(runner: Runner, name: str) -> None:
     outcome = attack(runner, name)
     assert (outcome.values, outcome.ending) == (None, BlockEnding.KILLED)

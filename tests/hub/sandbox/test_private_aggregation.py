@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
@@ -129,20 +130,25 @@ def _law(foreign: Callable[[Iterable[int]], int], mechanism: DiscreteLaplace) ->
         return low**distance / (1 + high), high**distance / (1 + low)
 
     @functools.cache
+    def cells(total: int) -> dict[Any, tuple[Fraction, Fraction]]:
+        within = {place: at(abs(place - total)) for place in range(-reach, reach + 1)}
+        return within | {"above": beyond(reach + 1 - total), "below": beyond(reach + 1 + total)}
+
+    @functools.cache
     def law(dataset: Any) -> dict[Any, Any]:
-        ways = list(itertools.product(range(BLOCKS), repeat=len(dataset)))
-        found: dict[Any, list[Fraction]] = {}
-        for way in ways:
+        totals: Counter[int] = Counter()
+        for way in itertools.product(range(BLOCKS), repeat=len(dataset)):
             parts = [
                 [row for row, block in zip(dataset, way, strict=True) if block == number] for number in range(BLOCKS)
             ]
-            total = sum(foreign(part) for part in parts)
-            cells = {place: at(abs(place - total)) for place in range(-reach, reach + 1)}
-            cells |= {"above": beyond(reach + 1 - total), "below": beyond(reach + 1 + total)}
-            for place, (least, most) in cells.items():
+            totals[sum(foreign(part) for part in parts)] += 1
+        found: dict[Any, list[Fraction]] = {}
+        for total, ways in totals.items():
+            share = Fraction(ways, totals.total())
+            for place, (least, most) in cells(total).items():
                 sums = found.setdefault(place, [Fraction(0), Fraction(0)])
-                sums[0] += least / len(ways)
-                sums[1] += most / len(ways)
+                sums[0] += least * share
+                sums[1] += most * share
         return {place: (sums[0], sums[1]) for place, sums in found.items()}
 
     return law

@@ -31,6 +31,7 @@ from cloister.queries.inference_control import Controls
 from cloister.testing.hostile import HostileColumn, check_alike, hostile_pairs
 from tests.support.foreign import unhurried_k_means
 from tests.support.members import gather
+from tests.support.thoroughness import examples
 
 COLUMNS = (
     HostileColumn("age", "real", low=0.0, high=110.0),
@@ -44,7 +45,7 @@ SCHEMA = Schema.from_dict(
         }
     }
 )
-FEW = 6
+FEW = examples(6, usual=3)
 CONTROLS = Controls(min_size=2).to_dict()
 
 DRIVEN: dict[str, dict[str, Any]] = {

@@ -29,6 +29,7 @@ from cloister.errors import CloisterError, DataError, DataWarning, DecryptionErr
 from cloister.hub.store._upload_checks import UploadLimits, plain_text
 from cloister.hub.store.blobs import Blob, BlobStore
 from cloister.hub.store.sealed_tables import empty_table, ingest, layout_of, open_sealed_table
+from tests.support.thoroughness import examples
 
 SECRET = "SECRETCELL"
 Format = Literal["csv", "parquet"]
@@ -516,7 +517,7 @@ def test_numbers_that_unfold_are_stopped(store: BlobStore) -> None:
 
 # Whatever is uploaded ------------------------------------------------------------------------------------------------
 
-FUZZ = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+FUZZ = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150, usual=50))
 FUZZED = packed(pa.table({"a": [f"{SECRET}{n % 9}" for n in range(300)], "b": range(300), "c": [0.5] * 300}))
 
 

@@ -82,37 +82,57 @@ def staff(size: int = 120, *, controls: Controls | None = None, **options: Any) 
     return ControlledTable(fast_table(staff_rows(size), schema=STAFF), controls=chosen, **options)
 
 
-def spans(vectors: Sequence[Mask], wanted: Sequence[int]) -> bool:
-    """Return whether a vector is a combination of others, by elimination over the rationals."""
+Pivots = list[tuple[int, list[Fraction]]]
+
+
+def eliminated(vectors: Sequence[Mask]) -> Pivots:
+    """Return the pivots of vectors and their columns, by elimination over the rationals."""
     rows = [[Fraction(int(item)) for item in vector] for vector in vectors]
-    target = [Fraction(item) for item in wanted]
-    column = 0
-    while rows and column < len(target):
+    pivots: Pivots = []
+    for column in range(len(rows[0]) if rows else 0):
         pivot = next((row for row in rows if row[column]), None)
         if pivot is not None:
             rows.remove(pivot)
-            rows = [[a - row[column] / pivot[column] * b for a, b in zip(row, pivot, strict=True)] for row in rows]
-            factor = target[column] / pivot[column]
-            target = [a - factor * b for a, b in zip(target, pivot, strict=True)]
-        column += 1
+            rows = [_cleared(row, column, pivot) for row in rows]
+            pivots.append((column, pivot))
+    return pivots
+
+
+def _cleared(row: list[Fraction], column: int, pivot: list[Fraction]) -> list[Fraction]:
+    if not row[column]:
+        return row
+    factor = row[column] / pivot[column]
+    return [a - factor * b if b else a for a, b in zip(row, pivot, strict=True)]
+
+
+def is_combination(pivots: Pivots, wanted: Sequence[int]) -> bool:
+    target = [Fraction(item) for item in wanted]
+    for column, pivot in pivots:
+        target = _cleared(target, column, pivot)
     return not any(target)
+
+
+def spans(vectors: Sequence[Mask], wanted: Sequence[int]) -> bool:
+    """Return whether a vector is a combination of others."""
+    return is_combination(eliminated(vectors), wanted)
 
 
 def singles_given_away(vectors: Sequence[Mask]) -> list[int]:
     """Return the rows whose value follows from sums over sets."""
     if not vectors:
         return []
-    units = np.eye(len(vectors[0]), dtype=int)
-    return [place for place, unit in enumerate(units) if spans(vectors, unit.tolist())]
+    units, pivots = np.eye(len(vectors[0]), dtype=int), eliminated(vectors)
+    return [place for place, unit in enumerate(units) if is_combination(pivots, unit.tolist())]
 
 
 def pairs_given_away(vectors: Sequence[Mask]) -> list[tuple[int, int]]:
     """Return the pairs of rows of which one value follows when the other is known."""
     size = len(vectors[0]) if vectors else 0
-    units = np.eye(size, dtype=bool)
+    units = np.eye(size, dtype=int)
+    with_one = [eliminated([*vectors, unit == 1]) for unit in units]
     return [
         (known, other)
-        for known in range(size)
+        for known, pivots in enumerate(with_one)
         for other in range(size)
-        if other != known and spans([*vectors, units[known]], units[other].astype(int).tolist())
+        if other != known and is_combination(pivots, units[other].tolist())
     ]

@@ -256,7 +256,8 @@ def test_missing_bounds_name_the_way_to_state_them(rows: Catalog) -> None:
         f"SELECT {'(' * 500}COUNT(*){')' * 500} FROM data",
         f"SELECT SUM({' + '.join(['age'] * 300)}) FROM data",
         f"SELECT COUNT(*) FROM data WHERE note = '{'x' * 1_000_001}'",
-        f"SELECT COUNT(*) FROM data WHERE age IN ({', '.join(['1'] * 100_001)})",
+        # Parsing takes seconds; the nodes are counted as those of a condition.
+        pytest.param(f"SELECT COUNT(*) FROM data WHERE age IN ({', '.join(['1'] * 100_001)})", marks=pytest.mark.audit),
         f"SELECT COUNT(*) FROM {'(SELECT * FROM ' * 200}data{')' * 200}",
     ],
 )

@@ -27,7 +27,7 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def engine(any_engine: engine_tables.NamedOpener) -> Engine:
-    tried = {"duckdb": examples(100, usual=20), "postgres": examples(60, usual=8), "spark": examples(10, usual=3)}
+    tried = {"duckdb": examples(100, usual=14), "postgres": examples(60, usual=6), "spark": examples(10, usual=2)}
     return Engine(any_engine.open, tried.get(any_engine.name, tried["duckdb"]))
 
 

@@ -17,6 +17,7 @@ from cloister.queries._aggregates import Total
 from cloister.queries.catalog import Catalog
 from cloister.queries.sql import compile_sql
 from tests.support import engine_tables, exact_answers
+from tests.support.thoroughness import on_engines
 
 SEXES, REGIONS = ["F", "M"], ["north", "south", "west"]
 VISITS = pa.table(
@@ -188,7 +189,11 @@ def plain() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-@pytest.mark.parametrize("query", QUERIES)
+# One of each function, kind of join and kind of subquery; presenting rows is the same on every engine.
+ON_SPARK = [QUERIES[place] for place in (1, 5, 6, 9, 10, 12, 13, 16, 18, 21, 25, 26, 29, 31, 33, 38, 42, 43)]
+
+
+@pytest.mark.parametrize(("catalog", "query"), on_engines(QUERIES, spark=ON_SPARK), indirect=["catalog"])
 def test_without_noise_the_answer_is_that_of_a_plain_database(
     catalog: Catalog, plain: duckdb.DuckDBPyConnection, query: str
 ) -> None:

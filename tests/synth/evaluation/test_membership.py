@@ -61,7 +61,7 @@ def test_who_repeats_rows_is_found_out() -> None:
 
 @pytest.mark.parametrize("adjacency", audited(["add_remove", "replace"], but=["replace"]))
 def test_a_private_synthesizer_stays_below_its_ceiling(adjacency: str) -> None:
-    synthesizer = cl.synth.IndependentMarginals(epsilon=1, adjacency=adjacency)
+    synthesizer = cl.synth.IndependentMarginals(epsilon=1, bins=4, adjacency=adjacency)
     told: list[float] = []
     found = cl.synth.membership(
         synthesizer, people(200, seed=1), records=40, fits=4, progress=lambda share, _: told.append(share)
@@ -76,7 +76,7 @@ def test_a_private_synthesizer_stays_below_its_ceiling(adjacency: str) -> None:
 def test_shadow_fits_cost_nothing() -> None:
     ledger = cl.open_ledger("memory:")
     ledger.open_account("people", budget=cl.Budget(epsilon=1))
-    synthesizer = cl.synth.IndependentMarginals(epsilon=1, ledger=ledger, dataset="people")
+    synthesizer = cl.synth.IndependentMarginals(epsilon=1, bins=4, ledger=ledger, dataset="people")
     cl.synth.membership(synthesizer, people(100, seed=1), records=10, fits=4)
     assert ledger.spent("people").epsilon == 0
 

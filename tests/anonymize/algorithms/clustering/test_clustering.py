@@ -154,7 +154,7 @@ def test_a_heavier_column_is_kept_more_precise() -> None:
 
 @pytest.mark.slow
 def test_many_columns_climb_together() -> None:
-    rows = [[(row >> place) % 2 for place in range(18)] for row in range(0, 2**18, 1499)]
+    rows = [[(row >> place) % 2 for place in range(18)] for row in range(0, 2**18, 2999)]
     cells = coded(rows, [Column(name=f"c{place}") for place in range(18)])
     for values in (Values.HIERARCHY, Values.SETS):
         outcome = clustering(task_of(cells, KAnonymity(k=3), values=values))

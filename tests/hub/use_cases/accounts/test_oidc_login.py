@@ -26,7 +26,7 @@ from tests.hub.conftest import add_user, sign_in
 from tests.hub.use_cases.accounts.conftest import PASSWORD, AddPerson
 from tests.hub.use_cases.accounts.oidc_service import Claims, SignInService
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 START = "/api/v1/oidc/campus/start"
 Browse = Callable[..., TestClient]

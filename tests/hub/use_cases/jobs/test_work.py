@@ -27,6 +27,7 @@ from cloister.hub.services.registry import service_registry
 from cloister.hub.store.models import Dataset, DatasetVersion, Job, NoticeRecord, PolicyVersion
 from cloister.hub.use_cases import jobs
 from cloister.hub.use_cases.jobs import work as jobs_work
+from tests.hub.conftest import on_databases
 from tests.hub.use_cases.jobs.conftest import (
     access,
     disable,
@@ -167,7 +168,10 @@ def test_unknown_services_and_wrong_parameters_are_named(any_hub: Hub, ada: str)
         submit(any_hub, ada, dataset, epsilon="-1", other=2)
 
 
-@pytest.mark.parametrize("how", ["policy", "account", "version", "dataset", "service", "view"])
+WAYS = ("policy", "account", "version", "dataset", "service", "view")
+
+
+@pytest.mark.parametrize(("any_hub", "how"), on_databases(WAYS, postgres=["policy", "dataset"]), indirect=["any_hub"])
 def test_what_is_revoked_while_queued_is_denied_and_stays_paid(
     any_hub: Hub, ada: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,7 +182,7 @@ def test_what_is_revoked_while_queued_is_denied_and_stays_paid(
     check_denied(any_hub, asked.id, dataset)
 
 
-@pytest.mark.parametrize("how", ["policy", "account", "version", "dataset", "service", "view"])
+@pytest.mark.parametrize(("any_hub", "how"), on_databases(WAYS, postgres=["policy", "dataset"]), indirect=["any_hub"])
 def test_what_is_revoked_while_it_runs_is_denied_and_stays_paid(
     any_hub: Hub, ada: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

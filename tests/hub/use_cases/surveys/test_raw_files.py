@@ -20,7 +20,7 @@ from cloister.hub.hub import Hub
 from cloister.hub.store import arrival_order
 from cloister.hub.store.arrival_order import TABLES, forget_order
 from cloister.hub.use_cases.surveys import submissions
-from tests.hub.conftest import add_user, sign_in
+from tests.hub.conftest import add_user, on_databases, sign_in
 from tests.hub.use_cases.surveys.conftest import DOCUMENT, MOMENT, asked_in, raw_bytes, raw_rows, slug_of
 
 AGENT = "Phone-of-Ada/17.3"
@@ -91,7 +91,9 @@ class Scene:
         return found
 
 
-@pytest.mark.parametrize("admission", ["everybody", "links", "blind"])
+@pytest.mark.parametrize(
+    ("any_hub", "admission"), on_databases(["everybody", "links", "blind"], postgres=["blind"]), indirect=["any_hub"]
+)
 def test_nothing_of_a_person_is_in_the_database(any_hub: Hub, admission: str) -> None:
     scene = Scene(any_hub, admission)
     for _ in range(2):

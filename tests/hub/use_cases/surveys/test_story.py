@@ -22,6 +22,7 @@ from tests.hub.conftest import add_user
 from tests.hub.live import login_cookies, serving
 from tests.hub.use_cases.surveys.conftest import DOCUMENT, MOMENT, raw_bytes, raw_rows
 from tests.support.playwright import DESK, chromium, phone
+from tests.support.thoroughness import audited
 
 pytestmark = [pytest.mark.chromium, pytest.mark.slow]
 
@@ -124,7 +125,7 @@ def _fill(page: Page) -> None:
     _group(page, "sleep").get_by_label(re.compile("hours")).fill(TRUE_SLEEP)
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", audited([False, True], but=[False]))
 def test_four_questions_four_levels_and_no_true_answer_leaves_the_phone(
     place: Place, browser: Browser, dark: bool
 ) -> None:
@@ -253,7 +254,7 @@ def test_an_invitation_is_exchanged_blindly_and_works_once(place: Place, browser
     assert place.api("GET", f"/surveys/{survey['id']}")["submissions"] == 1
 
 
-@pytest.mark.parametrize("admission", ["everybody", "links", "blind"])
+@pytest.mark.parametrize("admission", audited(["everybody", "links", "blind"], but=["blind"]))
 def test_the_database_file_holds_nothing_of_a_person_who_answered_in_a_browser(
     place: Place, browser: Browser, admission: str
 ) -> None:
