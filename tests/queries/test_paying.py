@@ -454,9 +454,8 @@ def test_empty_groups_and_columns_of_nulls_are_answered() -> None:
     assert frame["count"].tolist() == [80, 40, 0]
     assert table.count_present("empty", epsilon=100).value == 0
     assert table.sum("empty", epsilon=1000).value == pytest.approx(0, abs=1)
-    mean = table.mean("empty", epsilon=1)
-    assert 0 <= mean.value <= 10
-    assert mean.margin() >= 5
+    assert 0 <= table.mean("empty", epsilon=1).value <= 10
+    assert table.mean("empty", epsilon=100).margin() == 5
     assert 0 <= table.median("empty", epsilon=1).value <= 10
     spread = table.variance("empty", epsilon=1)
     # Half of the range squared, times n / (n - 1) for a sample: at most twice as much, where the noisy n is two.
