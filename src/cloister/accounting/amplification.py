@@ -1,4 +1,4 @@
-"""Amplification: a release on a secret random sample, or of shuffled reports, loses less.
+"""Amplification: the bounds for a release on a secret random sample, or of shuffled reports, which lose less.
 
 Sources: Balle, Barthe and Gaboardi (2018) for subsampling; Feldman, McMillan and Talwar (2021), theorem 3.1, for
 shuffling. The sample, or the order of the reports, must stay secret, and the sampling must be the one named here.

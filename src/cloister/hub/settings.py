@@ -1,4 +1,7 @@
-"""Settings of a hub: from a TOML file, overridden by the environment (``CLOISTER_HUB_PORT=8080``)."""
+"""Settings of a hub (address, database, workers, sessions, uploads): a TOML file, then ``CLOISTER_HUB_PORT=8080``.
+
+The environment overrides the file. Other limits are constants of the module that keeps them.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from cloister.mechanisms.laplace import (
     truncated_laplace_scale,
 )
 from cloister.mechanisms.randomized_response import BinaryRandomizedResponse, randomized_response_epsilon
-from cloister.mechanisms.selection import Select, SparseVector, ThresholdAnswers, select
+from cloister.mechanisms.selection import Select, select
+from cloister.mechanisms.sparse_vector import SparseVector, ThresholdAnswers
 from cloister.mechanisms.staircase import Staircase
 from cloister.mechanisms.vector_laplace import VectorLaplace
 

@@ -1,4 +1,6 @@
-"""Distances between the sensitive values of each class and those of the whole table (Li, Li, Venkatasubramanian 2007).
+"""Distances of t-closeness: from the sensitive values of each class to those of the table, by rank, tree or equality.
+
+After Li, Li and Venkatasubramanian (2007).
 
 Ground distances lie in [0, 1]. Those that are rational are returned as two whole numbers per class, part and whole, so
 that they can be compared exactly; only the Kullback-Leibler divergence is a floating-point number.

@@ -1,4 +1,4 @@
-"""Probabilistic linkage after Fellegi and Sunter (1969): fuzzy matching, weighed by how telling each column is.
+"""Probabilistic linkage (Fellegi and Sunter 1969): fuzzy matching (Jaro-Winkler), weighed by how telling columns are.
 
 A pair of a person and a row agrees, nearly agrees (misspelled, or close on the scale) or disagrees in each column. How
 often that happens in pairs of one person (m) and of two (u) is learned by EM from the two tables alone, on the counts

@@ -1,4 +1,4 @@
-"""The text of a CSV file before an engine reads it: its header, delimiter and encoding, and why it could not be read.
+"""The text of a CSV file before an engine reads it: delimiter, encoding, whether line one is a header, and errors.
 
 The header line gives the names and the delimiter, and it is checked whether it is one. Errors are in our own words:
 DuckDB's and Python's messages may quote cells.

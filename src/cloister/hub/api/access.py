@@ -1,49 +1,19 @@
-"""Requests for access over HTTP, and how bodies say until when something is given."""
+"""Requests for access over HTTP: asked, answered, approved, rejected, revoked, withdrawn and given back."""
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import Field
 
-from cloister.errors import ParameterError
-from cloister.hub.api.datasets import BudgetBody
+from cloister.hub.api._terms import BudgetBody, End, moment_of
 from cloister.hub.domain import actions
 from cloister.hub.domain.untrusted_input import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
 from cloister.hub.store.models import AccessRequestRecord
 from cloister.hub.use_cases.access import decisions, overview, records, requests
 from cloister.hub.use_cases.access.overview import Which
-
-__all__ = ["BudgetBody", "End", "moment_of"]
-
-
-End = Annotated[
-    str,
-    Field(
-        max_length=40,
-        description="A day, which is included (UTC), or a moment with its offset.",
-        examples=["2027-12-31", "2027-12-31T12:00:00+01:00"],
-    ),
-]
-
-
-def moment_of(end: str) -> datetime:
-    """Return when something ends: a day ends with its last second, in UTC."""
-    try:
-        if len(end) == len("2027-12-31"):
-            return datetime.combine(date.fromisoformat(end), time(23, 59, 59), UTC)
-        moment = datetime.fromisoformat(end)
-        if moment.tzinfo is not None:
-            return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise ParameterError(
-        "The end is neither a day nor a moment with its offset.", fix="write 2027-12-31, or 2027-12-31T12:00:00+01:00."
-    )
-
 
 router = GuardedRouter(tags=["access"])
 

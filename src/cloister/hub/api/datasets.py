@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from cloister.accounting.budget import Budget
 from cloister.core import markers
 from cloister.core.exact import number
 from cloister.errors import ParameterError
+from cloister.hub.api._terms import BudgetBody
 from cloister.hub.domain import actions
 from cloister.hub.domain.untrusted_input import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
@@ -60,21 +60,6 @@ class SchemaBody(RequestBody):
         if self.text is None or self.document is not None:
             raise ParameterError("A schema is YAML or JSON, one of them.", fix="send text, or send document.")
         return self.text
-
-
-class BudgetBody(RequestBody):
-    """A budget: epsilon with delta, or rho with delta. Numbers may be texts, which stay exact."""
-
-    epsilon: str | float | None = Field(default=None, examples=["3"])
-    rho: str | float | None = None
-    delta: str | float = "0"
-
-    def to_budget(self) -> Budget:
-        """Return the exact budget."""
-        if (self.epsilon is None) == (self.rho is None):
-            raise ParameterError("A budget is in epsilon or in rho, one of them.", fix="give epsilon, such as 3.")
-        numbers = {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta}
-        return Budget(**{name: number(value, name=name) for name, value in numbers.items() if value is not None})
 
 
 class ControlsBody(RequestBody):

@@ -1,13 +1,11 @@
-"""Jobs over HTTP: the list, one job, its result and files, canceling it, an owner's decision, and synthetic tables.
+"""Jobs over HTTP: the list, one job, its result and files, canceling it, and an owner's decision.
 
-Also the synthetic tables that were released: their cards, their files, and more rows for nothing. Files and reports are
-a download, or a page that can run nothing.
+Also whether a result, or the certificate of a file, is genuine.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from fastapi import Query
 from fastapi.responses import Response
@@ -15,25 +13,12 @@ from pydantic import Field
 
 from cloister.crypto.certificates import certificate_from_dict
 from cloister.errors import NotFoundError
+from cloister.hub.api._downloads import SANDBOXED, download
 from cloister.hub.domain import actions
 from cloister.hub.domain.lifecycles import JobState
 from cloister.hub.domain.untrusted_input import RequestBody
 from cloister.hub.gateway import CurrentAccess, CurrentHub, GuardedRouter
-from cloister.hub.services.registry import ResultFile
 from cloister.hub.use_cases import jobs
-from cloister.hub.use_cases.jobs import synthetic_tables
-
-__all__ = ["SANDBOXED", "download"]
-
-
-SANDBOXED = {"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
-
-
-def download(file: ResultFile) -> Response:
-    """Return a file, always as a download."""
-    disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
-    return Response(file.content, media_type=file.media_type, headers=SANDBOXED | {"Content-Disposition": disposition})
-
 
 router = GuardedRouter(tags=["jobs"])
 
@@ -152,59 +137,3 @@ def verify_certificate(body: HeldCertificate, hub: CurrentHub) -> dict[str, Any]
         "is_of_file": body.sha256 in {digest for _, digest in found.files} if body.sha256 else None,
         "text": _OURS if ours else _STATED,
     }
-
-
-synthetics_router = GuardedRouter(tags=["synthetic data"])
-
-Purpose = Annotated[str, Query(max_length=200, description="What it is for, where you did not ask for the table.")]
-
-
-@synthetics_router.guarded("GET", "/datasets/{dataset_id}/synthetics", actions.LIST_SYNTHETICS)
-def list_synthetics(dataset_id: str, hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
-    """List the synthetic tables that were made from a dataset and that you may have."""
-    with hub.store.reading() as session:
-        items = synthetic_tables.list_synthetics(session, access.person, dataset_id)
-    return {"schema": "cloister.synthetics/1", "items": items, "next": None}
-
-
-@synthetics_router.guarded("GET", "/synthetics/{synthetic_id}", actions.READ_SYNTHETIC)
-def see_card(synthetic_id: str, hub: CurrentHub, access: CurrentAccess, purpose: Purpose = "") -> dict[str, Any]:  # noqa: ARG001  # the guard reads it
-    """Return the card of a synthetic table: from what and how it was made, its price, and until when to keep it."""
-    return synthetic_tables.see_card(hub, access, purpose=purpose)
-
-
-@synthetics_router.guarded("GET", "/synthetics/{synthetic_id}/rows", actions.READ_SYNTHETIC, response_class=Response)
-def draw_rows(
-    *,
-    synthetic_id: str,  # noqa: ARG001  # the guard reads it
-    hub: CurrentHub,
-    access: CurrentAccess,
-    n: Annotated[int, Query(ge=1, le=100_000, description="How many.")] = 1_000,
-    where: Annotated[list[str], Query(max_length=50, description="Conditions, such as sex=F or age=30..40.")] = [],  # noqa: B006  # FastAPI copies it
-    seed: Annotated[int | None, Query(ge=0, le=2**63, description="A number that gives the same rows again.")] = None,
-    purpose: Purpose = "",
-) -> Response:
-    """Draw made-up rows, as CSV. This costs nothing, as often as wanted."""
-    conditions = [item for item in where if item]
-    return download(synthetic_tables.draw_rows(hub, access, count=n, where=conditions, seed=seed, purpose=purpose))
-
-
-@synthetics_router.guarded(
-    "GET", "/synthetics/{synthetic_id}/files/{name}", actions.READ_SYNTHETIC, response_class=Response
-)
-def read_synthetic_file(
-    synthetic_id: str,  # noqa: ARG001  # the guard reads it
-    name: str,
-    hub: CurrentHub,
-    access: CurrentAccess,
-    purpose: Purpose = "",
-) -> Response:
-    """Return a file of a synthetic table, always as a download."""
-    return download(synthetic_tables.read_synthetic(hub, access, purpose=purpose).file(name))
-
-
-@synthetics_router.guarded("GET", "/synthetics/{synthetic_id}/report", actions.READ_SYNTHETIC, response_class=Response)
-def read_synthetic_report(synthetic_id: str, hub: CurrentHub, access: CurrentAccess, purpose: Purpose = "") -> Response:  # noqa: ARG001  # the guard reads it
-    """Return what a synthetic table promises and from what it was drawn, as a page that can run nothing."""
-    report = synthetic_tables.read_synthetic(hub, access, purpose=purpose).outcome.report
-    return Response(report, media_type="text/html; charset=utf-8", headers=SANDBOXED)

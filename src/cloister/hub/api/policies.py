@@ -8,8 +8,7 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from cloister.errors import ParameterError
-from cloister.hub.api.access import End, moment_of
-from cloister.hub.api.datasets import BudgetBody
+from cloister.hub.api._terms import BudgetBody, End, moment_of
 from cloister.hub.domain import actions
 from cloister.hub.domain.operations import PolicyOperation
 from cloister.hub.domain.policy import BudgetLimits, Member, Use

@@ -1,4 +1,4 @@
-"""Requests for access: states, who may bring a request from one to the next, and requests as JSON-ready values.
+"""Requests for access: states, who may bring a request to the next, when undecided ones lapse, and their JSON form.
 
 ::
 

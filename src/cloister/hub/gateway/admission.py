@@ -1,4 +1,4 @@
-"""Who is let in now, who waits and who comes back later, counted by account or by address.
+"""Rate limits: who is let in now, who waits and who comes back later, by account or by address; tries to sign in.
 
 Nobody's crowd keeps everybody else from the hub.
 

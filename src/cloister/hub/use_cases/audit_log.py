@@ -1,4 +1,4 @@
-"""The audit log: who did or was refused what, hash-chained, without data, query texts or addresses.
+"""The audit log: who did or was refused what (often refused: counted), hash-chained, without data or query texts.
 
 Entries are written at the end of the transaction that they are part of: they are kept if and only if it is, and the
 lock that keeps the chain in order is always the last one taken. Refusals are written in a transaction of their own;

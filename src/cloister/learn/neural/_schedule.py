@@ -1,4 +1,4 @@
-"""Poisson samples of rows: how often to draw them, how many steps to take, and how much noise that needs.
+"""Poisson samples of rows: how often to draw them (and the default), how many steps, and how much noise that needs.
 
 A sample is drawn by exact tosses of one coin for each row. Everything else here comes from public numbers.
 

@@ -1,4 +1,4 @@
-"""The central guarantee of shuffled reports, stated next to the local one.
+"""The central guarantee of shuffled reports, stated next to the local one (its bound: `accounting.amplification`).
 
 If someone whom people trust with that alone mixes the reports before the collector sees them, a report can no longer be
 linked to its sender, and the whole collection is (epsilon, delta)-DP with a much smaller epsilon (Feldman, McMillan and

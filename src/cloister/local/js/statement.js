@@ -1,5 +1,5 @@
 /**
- * What a respondent is told. A report is bounded evidence about its sender, and this is the bound; the words "your
+ * The odds that a respondent is told. A report is bounded evidence about its sender, and this is the bound; the words "your
  * answer is anonymous" would be wrong.
  */
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cloister.core.wordings import format_count, percent
 from cloister.data.columns import Category
 from cloister.local.estimates import MeanEstimate
+from cloister.local.survey._fake_reports import FALSE_ALARM
 from cloister.local.survey.levels import LEVELS_ARE_VISIBLE, Statement, format_factor, took_part
 from cloister.local.survey.results import TOO_FEW, format_mean, margins_of, mend_estimate, values_of
 from cloister.plotting import Figure, bars_with_errors, points_with_errors
@@ -102,14 +103,15 @@ def _subtitle(result: QuestionResult, *, raw: bool) -> str:
     return f"{kind} from {format_count(result.reports, 'report')}; lines show 95% margins{words}"
 
 
+_SURVEYS = f"{round(1 / FALSE_ALARM):,}"
 _ODD = (
-    "Some reports do not look like those that the survey's devices send; the table says which and why. Fewer than one "
-    "in a million surveys with genuine reports look like this. Find out where the reports come from before you use the "
-    "estimates of these questions."
+    "Some reports do not look like those that the survey's devices send; the table says which and why. Fewer than "
+    f"one in {_SURVEYS} surveys with genuine reports look like this. Find out where the reports come from before you "
+    "use the estimates of these questions."
 )
 _NOTHING_ODD = (
-    "All reports look like those that the survey's devices send. Fewer than one in a million surveys with genuine "
-    "reports would be suspected by this check."
+    "All reports look like those that the survey's devices send. Fewer than one in "
+    f"{_SURVEYS} surveys with genuine reports would be suspected by this check."
 )
 _UNSEEN = (
     "**What cannot be seen.** Nobody can compare a report with its sender's answer; that is the protection. So fake "

@@ -1,4 +1,7 @@
-"""Giving up every right that computing does not need, in the order in which the rights are needed to give them up."""
+"""Giving up every right that computing does not need; limits of memory, time, open files and processes.
+
+Rights are given up in the order in which they are needed to give up others.
+"""
 
 from __future__ import annotations
 

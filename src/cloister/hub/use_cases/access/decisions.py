@@ -1,4 +1,4 @@
-"""What owners do with a request: ask back, approve, reject, revoke; and what the clock does: expire.
+"""What owners do with a request: ask back, approve, reject, revoke; and what the clock does: end what has expired.
 
 A decided request changes the policy: approval, revocation and expiry give its next version.
 """
