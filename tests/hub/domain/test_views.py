@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 import cloister as cl
 from cloister.data.columns import Column
 from cloister.data.schema import Schema
 from cloister.data.table import Table
 from cloister.errors import ForbiddenError, PolicyError, UnknownColumnError, UnsafeQueryError
-from cloister.hub.domain._column_uses import condition_uses, query_operation, query_uses
+from cloister.hub.domain._column_uses import CONDITIONS, condition_uses, query_operation, query_uses
 from cloister.hub.domain._row_predicates import RowPredicate
 from cloister.hub.domain.decisions import Constraints, RequestContext, decide
 from cloister.hub.domain.operations import PolicyOperation
@@ -42,6 +43,7 @@ from cloister.hub.domain.views import (
 )
 from cloister.queries.catalog import Catalog
 from cloister.queries.sql import compile_sql
+from cloister.queries.sql._functions import FullResolver
 
 NAMES = ("person", "age", "sex", "branch", "salary")
 F, G, M = Use.FILTER, Use.GROUP_BY, Use.MEASURE
@@ -400,3 +402,11 @@ def test_a_stored_answer_of_one_view_is_not_given_to_another() -> None:
         )
         answers.append(private.count(epsilon=10**6).value)
     assert answers == pytest.approx([10, 30], abs=1e-3)
+
+
+def test_every_condition_that_a_query_accepts_selects_rows() -> None:
+    """Whatever queries learn to accept as a condition: a column that may only be measured is not selected by."""
+    accepted = FullResolver({})._truths
+    assert {exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Is, exp.Like, exp.EQ, exp.GTE} <= set(accepted)
+    others = {kind for kind in accepted if not issubclass(kind, CONDITIONS)}
+    assert others == {exp.Paren, exp.Column, exp.Boolean}

@@ -43,24 +43,8 @@ Scope: TypeAlias = Mapping[str, RelationColumns | None]
 _NOTHING: Bases = frozenset()
 _FILTER = frozenset({Use.FILTER})
 _GROUP = frozenset({Use.GROUP_BY})
-_CONDITIONS = (
-    exp.And,
-    exp.Or,
-    exp.Not,
-    exp.EQ,
-    exp.NEQ,
-    exp.NullSafeEQ,
-    exp.NullSafeNEQ,
-    exp.LT,
-    exp.LTE,
-    exp.GT,
-    exp.GTE,
-    exp.In,
-    exp.Between,
-    exp.Is,
-    exp.Like,
-    exp.ILike,
-)
+CONDITIONS = (exp.Predicate, exp.Connector, exp.Not)
+"""What is true or false of a row: a column inside of it selects rows. A test compares it with what queries accept."""
 _COUNTS = {"Count", "CountIf", "COUNT_IF"}
 
 
@@ -215,7 +199,7 @@ class _UseCollector:
             return _NOTHING.union(
                 *(self.value(part, scope, _turn_measure_into_filter(uses)) for part in node.flatten())
             )
-        return self._parts(node, scope, _turn_measure_into_filter(uses) if isinstance(node, _CONDITIONS) else uses)
+        return self._parts(node, scope, _turn_measure_into_filter(uses) if isinstance(node, CONDITIONS) else uses)
 
     def _parts(self, node: Any, scope: Scope, uses: frozenset[Use]) -> Bases:
         return _NOTHING.union(*(self.value(part, scope, uses) for part in node.iter_expressions()))
