@@ -37,7 +37,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo ## a hub on this machine with made-up people, one login per role
-	@$(BIN)/cloister demo
+	@$(BIN)/cloister demo || [ $$? -eq 130 ] # Ctrl-C is how it is meant to end
 
 test: $(VENV)/.dev ## every test but the long audits, with coverage
 	$(PYTEST) $(PARALLEL) -m "not audit" --cov --cov-report=

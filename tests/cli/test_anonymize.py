@@ -155,6 +155,12 @@ def test_a_k_beyond_the_table_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert "at most the number of rows" in capsys.readouterr().err
 
 
+def test_a_sensitive_column_has_to_be_one_of_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    told = refusal(capsys, "--k", "5", "--sensitive", "diagnosys", "-o", "out.csv")
+    assert 'Did you mean "diagnosis"?' in told
+    assert not Path("out.csv").exists()
+
+
 def test_diversity_needs_a_sensitive_column(capsys: pytest.CaptureFixture[str]) -> None:
     Path("visits.yaml").write_text(SCHEMA.replace("sensitive", "insensitive"), encoding="utf-8")
     assert "role: sensitive" in refusal(capsys, "--l", "2", "-o", "out.csv")

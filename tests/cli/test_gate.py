@@ -137,3 +137,10 @@ def test_the_report_of_one_attack_is_written(capsys: pytest.CaptureFixture[str])
     assert "Attack: homogeneity" in Path("attack.md").read_text(encoding="utf-8")
     assert app.run(asked) == 2
     assert "--force" in capsys.readouterr().err
+
+
+def test_a_release_that_is_not_there_is_said_to_be_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["gate", "god.csv", *ASKED]) == 2
+    told = capsys.readouterr().err
+    assert 'There is no file "god.csv". Did you mean "good.csv"?' in told
+    assert "--kind" not in told

@@ -22,7 +22,7 @@ from cloister.cli.options import (
     output_options,
 )
 from cloister.core.wordings import join_words, percent
-from cloister.errors import ParameterError
+from cloister.errors import ParameterError, UnknownColumnError
 
 if TYPE_CHECKING:
     from cloister.anonymize import AnatomyRelease, Release
@@ -200,6 +200,9 @@ def _models(options: dict[str, Any], table: Table) -> list[Guarantee]:
 
 
 def _sensitive(options: dict[str, Any], table: Table) -> tuple[str, ...]:
+    for name in options["sensitive"]:
+        if name not in table.columns:
+            raise UnknownColumnError(name, table.columns)
     if options["l"] is None and options["t"] is None:
         return ()
     names = options["sensitive"] or tuple(

@@ -8,6 +8,7 @@ be fulfilled. The nearest class in the error's ancestry decides.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import json
 import os
@@ -16,7 +17,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -72,11 +73,11 @@ def report_failure(problem: BaseException, *, as_json: bool) -> int:
     """Print a failure and return its exit code."""
     # Without a file name it is the output itself that cannot be written.
     if isinstance(problem, OSError) and problem.filename is None and problem.errno in _UNWRITABLE:
-        _close_quietly()
+        _close_quietly(sys.stdout)
         problem = _unwritable_error(problem)
     match problem:
         case BrokenPipeError():
-            _close_quietly()
+            _close_quietly(sys.stdout)
             return NOBODY_READS
         case SystemExit() | click.exceptions.Exit():
             return _find_code(problem)
@@ -170,10 +171,10 @@ def _print(problem: errors.CloisterError, *, as_json: bool) -> None:
     click.echo(f"{label}{problem}", err=True)
 
 
-def _close_quietly() -> None:
-    """Point standard output elsewhere, so that Python's own flush at exit does not complain."""
+def _close_quietly(stream: TextIO) -> None:
+    """Point an output elsewhere, so that what Python and its packages do at exit says no more."""
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):
         return
 
@@ -217,7 +218,11 @@ cloister = click.version_option(_version.__version__, prog_name="cloister")(cloi
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with its exit code."""
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+    code = run(sys.argv[1:] if arguments is None else list(arguments))
+    if code == INTERRUPTED:
+        # DuckDB's binding ends an interrupted process with a page about its own types, behind everything else.
+        atexit.register(_close_quietly, sys.stderr)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

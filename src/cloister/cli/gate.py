@@ -72,8 +72,13 @@ def gate(
     promised. Of other files, say it with --kind and --epsilon.
     """
     from cloister.attacks import GatePolicy, gate as try_to_break
+    from cloister.data.engines.openers import check_readable
+    from cloister.data.sources import files_of
 
     certificate = read_certificate(release)
+    if certificate is None:
+        for path in files_of(release):
+            check_readable(path)
     kind = _kind(kind, certificate, output)
     if kind == "anatomy" and certificate is not None and sensitive_table is None:
         sensitive_table = _second(release, certificate)

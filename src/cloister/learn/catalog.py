@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from typing import Any
 
 from cloister.core.registry import Registry
@@ -10,6 +11,8 @@ from cloister.errors import MissingExtraError
 from cloister.learn import estimator_homes
 
 __all__ = ["load_all", "names"]
+
+_LOADING = threading.Lock()
 
 
 def names() -> tuple[str, ...]:
@@ -31,11 +34,13 @@ def load_all() -> Registry[type[Any]]:
     """
     from cloister.learn.base import estimators
 
-    for name, (kind, home) in estimator_homes().items():
-        if name in list(estimators):
-            continue
-        try:
-            estimators.register(name)(getattr(importlib.import_module(home), kind))
-        except MissingExtraError:
-            continue
+    # Importing takes long, and several requests to a hub may be the first ones at once.
+    with _LOADING:
+        for name, (kind, home) in estimator_homes().items():
+            if name in list(estimators):
+                continue
+            try:
+                estimators.register(name)(getattr(importlib.import_module(home), kind))
+            except MissingExtraError:
+                continue
     return estimators

@@ -246,7 +246,7 @@ def _nearest(subject: GateSubject, policy: GatePolicy) -> Iterator[GateFinding]:
     if found is None:
         return
     told = f"Of {found.people:,} people with a row of their own, {percent(found.near / found.people)} have a released "
-    told += f"row as near as {percent(found.chance)} may have by chance; {percent(found.limit)} are allowed."
+    told += f"row near their own. By chance it may be {percent(found.chance)}, and {percent(found.limit)} are allowed."
     yield GateFinding(attack="nearest rows", stand=Stand.BROKEN if found.exceeds else Stand.HELD, reason=told)
 
 
