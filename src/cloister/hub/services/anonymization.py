@@ -215,7 +215,6 @@ class TriedRelease(AnonymizedRelease):
     operation: ClassVar[PolicyOperation] = PolicyOperation.RISK_ASSESS
     needs_approval: ClassVar[bool] = False
     owners_only: ClassVar[bool] = True
-    page: ClassVar[str] = "service.html"
 
     def plan(self, work: ServiceWork, parameters: WantedRelease) -> ServicePlan:
         """Check models, columns and algorithm on the schema; it costs nothing."""

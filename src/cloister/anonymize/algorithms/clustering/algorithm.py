@@ -102,7 +102,7 @@ def clustering(task: Task) -> AlgorithmOutcome:
     else:
         partition = _by_models(task, values)
     partition = merge_failing_classes(partition, task, values=values)
-    facts = {"classes": partition.size, "is_split": partition.is_split}
+    facts = {"is_split": partition.is_split}
     return AlgorithmOutcome(partition=partition, values=task.values, facts=facts)
 
 

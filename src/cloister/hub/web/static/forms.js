@@ -40,7 +40,7 @@ const typed = (field) => {
   switch (field.dataset.type) {
     case "number": return Number(field.value);
     case "boolean": return field.value === "true";
-    case "list": return field.value.split(",").map((part) => part.trim()).filter(Boolean);
+    case "list": return field.value.split(/,(?![^(]*\))/).map((part) => part.trim()).filter(Boolean);
     case "json": return parsed(field);
     case "pairs":
       return Object.fromEntries(
