@@ -37,10 +37,11 @@ def load_all() -> Registry[type[Any]]:
     # Importing takes long, and several requests to a hub may be the first ones at once.
     with _LOADING:
         for name, (kind, home) in estimator_homes().items():
-            if name in list(estimators):
-                continue
             try:
-                estimators.register(name)(getattr(importlib.import_module(home), kind))
+                member = getattr(importlib.import_module(home), kind)
             except MissingExtraError:
                 continue
+            # Whatever else has taken the name is not passed over in silence: it would be trained in place of ours.
+            if name not in list(estimators) or estimators.get(name) is not member:
+                estimators.register(name)(member)
     return estimators

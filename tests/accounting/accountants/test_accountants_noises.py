@@ -181,6 +181,15 @@ def test_what_is_too_fine_is_left_to_others() -> None:
     assert not ACCOUNTANT.supports(DiscreteGaussianEvent(squared_sigma=9, squared_sensitivity=2))
 
 
+@pytest.mark.parametrize("draws", [1, 3])
+def test_very_little_noise_is_left_to_others(draws: int) -> None:
+    """Losses beyond what floating point can tilt: the numerical accountant says so, and the automatic one goes on."""
+    events = [DiscreteGaussianEvent(squared_sigma=Fraction(1, 840), squared_sensitivity=1)] * draws
+    with pytest.raises(AccountingError, match="renyi"):
+        ACCOUNTANT.epsilon(events, delta=1e-6)
+    assert 420 * draws < float(composed(events, delta=1e-6).epsilon) < 600 * draws
+
+
 def test_lattice_counts_cost_less_than_by_their_rho() -> None:
     counts = RepeatedEvent(event=DiscreteGaussianEvent(squared_sigma=25, squared_sensitivity=1), count=40)
     by_rho = float(ZeroConcentratedAccountant().epsilon(counts, delta=1e-6))

@@ -126,6 +126,7 @@ def test_what_is_left_out_is_the_strict_choice() -> None:
         ("mode", "loose", "mode"),
         ("acknowledgement", {"by": "o1"}, 'acknowledgement: "at" is missing'),
         ("typo", 1, 'The policy: "typo" is not known here'),
+        ("\ud800", 1, r'The policy: "\ud800" is not known here'),
         ("terms/purposes", ["Health!"], "terms.purposes"),
         ("terms/retention_days", -1, "terms.retention_days"),
         ("terms/sensitivity", "high", "terms.sensitivity"),

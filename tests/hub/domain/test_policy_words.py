@@ -186,3 +186,17 @@ def test_a_request_is_read_as_it_was_written(two: bool, budget: int | None) -> N
             state=str(request.state),
         )
         assert again == request
+    for name in ("two_person", "algorithms", "approvals"):
+        damaged = {field: value for field, value in request_to_dict(made).items() if field != name}
+        with pytest.raises(PolicyError, match=f'"{name}" is missing'):
+            request_from_dict(damaged, history_to_list(made), request_id="r", requester="u", state="requested")
+
+
+def test_an_edited_limit_leaves_that_of_a_purpose() -> None:
+    limits = BudgetLimits(user=Budget(epsilon=1), purpose=Budget(epsilon=2))
+    operations = frozenset({PolicyOperation.ML_TRAIN})
+    rule = PolicyRule(effect=RuleEffect.ALLOW, operations=operations, limits=limits)
+    policy = Policy(object_id="d", roles=(PolicyRole(name="r", rules=(rule,)),))
+    less = edit_policy(policy, roles=[RoleEdit(name="r", limits=BudgetLimits(user=Budget(epsilon="1/2")))])
+    found = less.role("r").rules[0].limits
+    assert (found.user, found.purpose) == (Budget(epsilon="1/2"), Budget(epsilon=2))

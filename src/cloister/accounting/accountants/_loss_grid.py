@@ -173,7 +173,12 @@ def _log_sums(exponents: Floats) -> Floats:
 
 def _tilt(pile: Pile, tilt: float, width: float) -> tuple[Floats, float]:
     log = float(_log_moments(pile, np.array([tilt]), width)[0])
-    return pile.probabilities * np.exp(tilt * pile.losses(width) - log), log
+    with np.errstate(over="ignore", invalid="ignore"):
+        tilted = pile.probabilities * np.exp(tilt * pile.losses(width) - log)
+    # Very large losses of nearly no probability, such as those of very little noise, are beyond floating point.
+    if not np.isfinite(tilted).all():
+        raise too_fine()
+    return tilted, log
 
 
 def _largest(pile: Pile, width: float) -> float:

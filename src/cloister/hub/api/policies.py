@@ -34,15 +34,16 @@ class WholePolicy(RequestBody):
 
 
 class RoleLimits(RequestBody):
-    """How much may be spent; what is left out is not limited."""
+    """How much may be spent; what is left out is not limited, but for a limit of a purpose, which stays."""
 
     job: BudgetBody | None = None
     user: BudgetBody | None = None
     organisation: BudgetBody | None = None
+    purpose: BudgetBody | None = None
 
     def to_limits(self) -> BudgetLimits:
         """Return exact limits."""
-        given = {"job": self.job, "user": self.user, "organisation": self.organisation}
+        given = {"job": self.job, "user": self.user, "organisation": self.organisation, "purpose": self.purpose}
         return BudgetLimits(**{name: None if body is None else body.to_budget() for name, body in given.items()})
 
 

@@ -62,7 +62,9 @@ def mistake(problem: str, *, fix: str, at: tuple[str, ...] = ()) -> PydanticCust
         fix: what to write instead.
         at: where it is, from the part that is checked.
     """
-    return PydanticCustomError("mistake", "refused", {"problem": problem, "fix": fix, "at": at})
+    # Half of a character, which JSON can say, is shown by its number: it could not be written.
+    said = problem.encode("utf-8", "backslashreplace").decode("utf-8")
+    return PydanticCustomError("mistake", "refused", {"problem": said, "fix": fix, "at": at})
 
 
 # Reading and writing -------------------------------------------------------------------------------------------------

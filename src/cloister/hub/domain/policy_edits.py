@@ -198,7 +198,8 @@ def _role(role: PolicyRole, edit: RoleEdit) -> PolicyRole:
     if edit.operations is not None:
         rule = replace(rule, operations=_operations(rule, edit))
     if edit.limits is not None:
-        rule = replace(rule, limits=edit.limits)
+        # Forms do not show the limit of a purpose, and must not drop it.
+        rule = replace(rule, limits=replace(edit.limits, purpose=edit.limits.purpose or rule.limits.purpose))
     return replace(changed, rules=(rule,) if rule.operations else ())
 
 

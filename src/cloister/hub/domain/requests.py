@@ -34,6 +34,7 @@ from cloister.hub.domain.documents import (
     WrittenAs,
     choice,
     mistake,
+    require,
 )
 from cloister.hub.domain.members import Member
 from cloister.hub.domain.operations import NAMED_ONLY, PolicyOperation
@@ -155,6 +156,13 @@ class AccessRequest(Document):
     state: _State = RequestState.REQUESTED
     approvals: Several[Approval] = ()
     history: Several[Transition] = ()
+
+    @classmethod
+    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields; these have to be there, or a damaged request would be approved by fewer, or for more."""
+        for name in ("two_person", "algorithms", "approvals"):
+            require(values, name)
+        return values
 
     @property
     def is_open(self) -> bool:
