@@ -24,7 +24,6 @@ from cloister.anonymize.operations._arrow_columns import Integers, column_of, en
 from cloister.anonymize.operations.base import (
     Operation,
     OperationContext,
-    ensure_open,
     need_name as column_name,
     operations,
 )
@@ -33,6 +32,7 @@ from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, Guarantee, NoGuarantee, PureDP
 from cloister.core.validation import check_epsilon, check_probability
 from cloister.data.columns import Category, Column, clean_categories
+from cloister.data.sources import ensure_open
 from cloister.errors import DataError, MissingBoundsError, ParameterError
 from cloister.mechanisms.transitions import (
     Matrix,

@@ -19,8 +19,9 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from cloister.core.documents import read_json, refuse_constant
 from cloister.core.random import RandomState, random_source
 from cloister.errors import (
     DataError,
@@ -196,7 +197,7 @@ def _from_json(source: str | bytes | bytearray) -> Any:
         return plain
     try:
         # Names that repeat would let two readers see two submissions, and NaN is a number in no output space.
-        return json.loads(source, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+        return read_json(source)
     except (ValueError, RecursionError):
         raise _submission_error("is truncated, or not JSON") from None
 
@@ -216,18 +217,7 @@ def _plainly(source: str | bytes | bytearray) -> dict[str, Any] | None:
     return values if type(values) is dict and text.count(":") == names else None
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError
-    return found
-
-
-def _refuse(_name: str) -> NoReturn:
-    raise ValueError
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def _submission_error(what: str) -> MalformedReportError:
