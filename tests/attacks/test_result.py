@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cloister.attacks import AttackResult
-from cloister.attacks.confidence import binomial_interval
+from cloister.core.confidence import binomial_interval
 
 
 def outcome(**changes: Any) -> AttackResult:

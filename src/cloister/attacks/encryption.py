@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from cloister.attacks._column_values import values_of
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
+from cloister.core.confidence import Floats, binomial_interval
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
 

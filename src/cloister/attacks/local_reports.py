@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, random, validation
+from cloister.core.confidence import Floats, binomial_interval
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.local.frequency.support import FrequencyProtocol

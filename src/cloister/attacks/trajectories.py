@@ -14,10 +14,10 @@ from functools import reduce
 from typing import Any
 
 from cloister.attacks._column_values import values_of
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import AttackDetails, count, fact, number
 from cloister.attacks.result import AttackResult
 from cloister.core import random, validation
+from cloister.core.confidence import binomial_interval
 from cloister.errors import ParameterError
 
 __all__ = ["TrajectoryUniquenessDetails", "trajectory_uniqueness"]

@@ -37,7 +37,7 @@ from cloister.attacks.auditing.statistical_check import (
     largest_detectable_epsilon,
     takes_size,
 )
-from cloister.attacks.confidence import binomial_bounds
+from cloister.core.confidence import binomial_bounds
 from cloister.errors import ParameterError
 
 __all__ = [

@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 from cloister.attacks.auditing.exact_check import Counterexample, ExactReport, ExactVerdict, check_exactly
 from cloister.attacks.auditing.features import Feature, reader
 from cloister.attacks.auditing.statistical_check import AuditReport, Outputs, audit_samples, neighbor_pairs, takes_size
-from cloister.attacks.confidence import binomial_bounds
 from cloister.attacks.details import HELD, AttackDetails, Row, fact
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import binomial_bounds
 from cloister.errors import ParameterError, ParameterTypeError, PrivacyRefutedError
 
 __all__ = ["AuditDetails", "audit_dp"]

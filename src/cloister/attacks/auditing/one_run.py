@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import binomial_interval
 from cloister.core.random import SeededRandomSource, permutation
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError, PrivacyRefutedError

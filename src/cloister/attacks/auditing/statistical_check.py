@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import Floats, binomial_bounds
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_bounds
 from cloister.errors import ParameterError, PrivacyRefutedError
 
 __all__ = ["AuditReport", "OutputEvent", "audit_samples", "largest_detectable_epsilon", "neighbor_pairs", "takes_size"]

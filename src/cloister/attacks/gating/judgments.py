@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.gating.policy import GatePolicy
 from cloister.attacks.result import AttackResult
+from cloister.core.confidence import binomial_interval
 from cloister.core.wordings import percent
 
 if TYPE_CHECKING:

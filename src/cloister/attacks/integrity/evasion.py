@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.anonymize.operations.noise import standard_normals, uniforms
-from cloister.attacks.confidence import Floats
 from cloister.attacks.integrity.robustness import (
     RobustnessResult,
     common_share,
@@ -28,6 +27,7 @@ from cloister.attacks.integrity.robustness import (
 )
 from cloister.attacks.models._victim import Integers, Labeled, Victim, linear_layer
 from cloister.core import validation
+from cloister.core.confidence import Floats
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.errors import ParameterError
 

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from cloister.attacks.confidence import Floats
 from cloister.attacks.integrity.robustness import (
     RobustnessPoint,
     RobustnessResult,
@@ -32,6 +31,7 @@ from cloister.attacks.integrity.robustness import (
 from cloister.attacks.models._membership_scores import Trainer, trainer_of
 from cloister.attacks.models._victim import Labeled, Victim, as_matrix, need_learning
 from cloister.core import validation
+from cloister.core.confidence import Floats
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.errors import ParameterError
 

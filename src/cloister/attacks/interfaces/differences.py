@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import Floats
 from cloister.attacks.details import HELD, Row, fact, or_none
 from cloister.attacks.interfaces.query_interface import (
     Guess,
@@ -31,6 +30,7 @@ from cloister.attacks.interfaces.query_interface import (
     Refusal,
 )
 from cloister.attacks.result import AttackResult
+from cloister.core.confidence import Floats
 from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError
 
 __all__ = ["ModelDifferenceDetails", "differencing", "model_difference", "value_of_newcomer"]

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.auditing.features import plain
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import HELD, AttackDetails, Row, fact, or_none
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
+from cloister.core.confidence import Floats, binomial_interval
 from cloister.data.bins import BinInterval
 from cloister.errors import ParameterError, ParameterTypeError
 

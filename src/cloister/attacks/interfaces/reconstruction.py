@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
-from cloister.attacks.confidence import Floats
 from cloister.attacks.details import Row, fact, or_none
 from cloister.attacks.interfaces.query_interface import (
     Guess,
@@ -34,6 +33,7 @@ from cloister.attacks.interfaces.query_interface import (
 )
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, random, validation
+from cloister.core.confidence import Floats
 from cloister.errors import BudgetExceededError, ParameterError
 
 __all__ = ["METHODS", "ReconstructionDetails", "least_squares", "linear_program", "reconstruction"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from cloister.attacks.confidence import Floats
+from cloister.core.confidence import Floats
 from cloister.core.random import RandomSource
 from cloister.errors import MissingExtraError, ParameterError, ParameterTypeError, UnknownColumnError
 

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import HELD, AttackDetails, Row
 from cloister.attacks.models._victim import Labeled, Victim, need_learning, read_labeled, seed_of
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_interval
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError, UnknownColumnError

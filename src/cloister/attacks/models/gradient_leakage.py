@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cloister.anonymize.operations.noise import standard_normals
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import AttackDetails, Row, count, fact
 from cloister.attacks.models._victim import Integers, LinearLayer, Victim, as_matrix, linear_layer, read_labeled
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_interval
 from cloister.core.random import RandomSource, RandomState, permutation, random_source
 from cloister.errors import ParameterError
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import HELD, AttackDetails, Row
 from cloister.attacks.models._victim import Integers, Labeled, Victim, as_matrix, linear_layer, read_labeled
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_interval
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:

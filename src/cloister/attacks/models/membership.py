@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cloister.accounting.conversions import zero_concentrated_to_approx
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import HELD, AttackDetails, Row, fact
 from cloister.attacks.models._membership_scores import (
     Shadow,
@@ -33,6 +32,7 @@ from cloister.attacks.models._roc_curves import Scores, dp_advantage, dp_rate, e
 from cloister.attacks.models._victim import Labeled, Victim, read_labeled
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_interval
 from cloister.core.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.wordings import percent

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import Row
 from cloister.attacks.release_attacks import offer_attack
 from cloister.attacks.result import AttackResult
@@ -34,6 +33,7 @@ from cloister.attacks.synthetic.base import (
     most_exposed,
     read_attacked,
 )
+from cloister.core.confidence import binomial_interval
 from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_confidence, check_count

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import HELD, AttackDetails, fact
 from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.base import ADVICE
 from cloister.core import validation
+from cloister.core.confidence import binomial_interval
 from cloister.core.wordings import percent
 from cloister.synth.base import Progress, Synthesizer
 from cloister.synth.evaluation.membership import Membership, membership

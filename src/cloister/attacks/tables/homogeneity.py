@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
 from cloister.attacks.release_attacks import offer_attack
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._published_table import PublishedTable, publish_groups
-from cloister.attacks.tables._scores import share_of, share_with_interval
+from cloister.attacks.tables._scores import log_choose, share_of, share_with_interval
 from cloister.attacks.tables.disclosure import DisclosureDetails, Prior, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
 from cloister.core.provenance import ANONYMIZED
@@ -205,11 +204,7 @@ def _by_chance(histogram: Histogram) -> float:
 def _all_same(counts: NDArray[np.float64], size: float, total: float) -> float:
     """Return the chance that as many rows, drawn without replacement, have one value."""
     enough = counts[counts >= size]
-    return float(np.exp(_log_choose(enough, size) - _log_choose(np.array([total]), size)).sum())
-
-
-def _log_choose(above: NDArray[np.float64], below: float) -> NDArray[np.float64]:
-    return np.asarray(special.gammaln(above + 1) - special.gammaln(below + 1) - special.gammaln(above - below + 1))
+    return float(np.exp(log_choose(enough, size) - log_choose(np.array([total]), size)).sum())
 
 
 def _merge_values(histogram: Histogram, kinds: NDArray[np.int64]) -> Histogram:

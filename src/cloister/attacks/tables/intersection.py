@@ -22,9 +22,10 @@ from cloister.anonymize.release import Release
 from cloister.attacks.details import AttackDetails, Row, fact, keyed
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import Fitting, code_column, fit_people, known_columns, people_of
-from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
+from cloister.attacks.tables._published_table import PublishedTable, publish
 from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
 from cloister.core.wordings import percent
+from cloister.data.sources import ensure_open
 from cloister.data.table import Table
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SchemaError, UnknownColumnError
@@ -252,7 +253,7 @@ def _publish_release(
     if isinstance(release, Release):
         found = publish(release, sensitive=sensitive)
     else:
-        table = as_table(release)
+        table = ensure_open(release)
         there = None if quasi is None else [name for name in quasi if name in table.columns]
         if there is not None and not there:
             raise SchemaError("A release has none of the quasi-identifiers.", fix="name columns that it has.")
@@ -270,7 +271,7 @@ def _people(
     if people is None and first.release is None:
         raise ParameterError("Nothing says whom the attacker knows.", fix="give a table of people.")
     if people is not None:
-        table = as_table(people)
+        table = ensure_open(people)
         values = None if truth is None else list(truth)
     else:
         table = first.release.original_with_roles if first.release is not None else first.table
@@ -368,7 +369,7 @@ def republication(
     """
     older = publish(before, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
     newer = publish(after, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
-    table = as_table(newcomers)
+    table = ensure_open(newcomers)
     names = known_columns(newer, table, None)
     values = sorted({*_value_names(older, sensitive), *_value_names(newer, sensitive)})
     place = {name: number for number, name in enumerate(values)}

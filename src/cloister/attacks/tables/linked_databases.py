@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cloister.attacks.details import AttackDetails
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import code_column, fit_people, people_of
-from cloister.attacks.tables._published_table import as_table, publish
+from cloister.attacks.tables._published_table import publish
 from cloister.attacks.tables._scores import (
     check_truth,
     most_exposed,
@@ -25,6 +25,7 @@ from cloister.attacks.tables._scores import (
     share_with_interval,
 )
 from cloister.core.wordings import percent
+from cloister.data.sources import ensure_open
 from cloister.data.values import text_of
 from cloister.errors import DataError, ParameterTypeError, SchemaError, UnknownColumnError
 
@@ -72,7 +73,7 @@ def correlation(
     (1, 0.0, 1.0)
     """
     key = [on] if isinstance(on, str) else list(on)
-    tables = [as_table(first).to_arrow(), as_table(second).to_arrow()]
+    tables = [ensure_open(first).to_arrow(), ensure_open(second).to_arrow()]
     for table in tables:
         for name in key:
             if name not in table.column_names:

@@ -19,11 +19,11 @@ from cloister.anonymize.release import Release
 from cloister.attacks.details import AttackDetails, Row, fact, keyed
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import CodedColumn, code_column
-from cloister.attacks.tables._published_table import as_table
 from cloister.attacks.tables._scores import most_exposed, share_with_interval
 from cloister.core.validation import check_count, check_probability
 from cloister.core.wordings import percent
 from cloister.data.columns import Role
+from cloister.data.sources import ensure_open
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, UnknownColumnError
 
@@ -168,7 +168,7 @@ def _result(
 
 
 def _read(table: Any, columns: Sequence[str] | None) -> _Rows:
-    source: Table = table.table if isinstance(table, Release) else as_table(table)
+    source: Table = table.table if isinstance(table, Release) else ensure_open(table)
     names = list(columns) if columns is not None else _default(table, source)
     for name in names:
         if name not in source.columns:
