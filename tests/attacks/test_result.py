@@ -44,7 +44,7 @@ def test_the_summary_names_attacker_cost_control_and_remedy() -> None:
     assert rows["cost"] == "50 trials, 100 answers seen"
     assert rows["control"] == "50%"
     assert rows["what helps"] == "add noise"
-    assert rows["advantage"] == "+70.0 points"
+    assert rows["advantage"] == "+70 points"
     assert "control" not in dict(outcome().summary())
 
 

@@ -21,7 +21,7 @@ from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.confidence import Floats, binomial_interval
 from cloister.core.random import RandomSource, RandomState, random_source
-from cloister.core.wordings import percent
+from cloister.core.wordings import format_points, percent
 from cloister.errors import ParameterError, UnknownColumnError
 
 __all__ = ["AttributeInferenceDetails", "attribute_inference"]
@@ -76,7 +76,7 @@ class AttributeInferenceDetails(AttackDetails):
 
     def tell(self, result: AttackResult, /) -> Iterator[Row]:
         """Return how much of the success is the model's."""
-        yield "beyond similar data", f"{100 * result.excess:+.1f} points"
+        yield "beyond similar data", f"{format_points(result.excess, signed=True)} points"
         yield "prior", self.prior
         if self.success_on_others is not None:
             yield "about people who were not trained on", percent(self.success_on_others)

@@ -35,7 +35,7 @@ from cloister.core import validation
 from cloister.core.confidence import Floats, binomial_interval
 from cloister.core.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from cloister.core.random import RandomSource, RandomState, random_source
-from cloister.core.wordings import percent
+from cloister.core.wordings import format_points, percent
 from cloister.errors import ParameterError
 from cloister.report import Block, Chart
 
@@ -119,12 +119,12 @@ class MembershipDetails(AttackDetails):
     def tell(self, _: AttackResult, /) -> Iterator[Row]:
         """Return the figures of the curve, beside what the promise allows."""
         (low, high), most = self.auc_interval, self.largest_allowed_gap
-        allowed = "" if most is None else f"; the promise allows {100 * most:.1f}"
+        allowed = "" if most is None else f"; the promise allows {format_points(most)}"
         promised = "" if self.claim is None else f"; promised is {self.claim[0]:.4g}"
         yield "area under the curve", f"{self.auc:.3f}, between {low:.3f} and {high:.3f}; 0.5 is guessing"
         yield "members found at 1% false alarms", percent(self.rate_at_1_percent)
         yield "members found at 0.1% false alarms", percent(self.rate_at_01_percent)
-        yield "largest gap", f"{100 * self.largest_gap:.1f} points{allowed}"
+        yield "largest gap", f"{format_points(self.largest_gap)} points{allowed}"
         yield "epsilon is at least", f"{self.epsilon_lower:.3g}{promised}"
 
     def draw(self, _: AttackResult, /) -> Figure:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloister.core.wordings import format_count, percent
+from cloister.core.wordings import format_count, format_points, percent
 from cloister.data.columns import Category
 from cloister.local.estimates import MeanEstimate
 from cloister.local.survey._fake_reports import FALSE_ALARM
@@ -148,7 +148,9 @@ def _alarms(result: SurveyResult) -> TableBlock:
 
 
 def _format_movement(one: QuestionResult, value: float, sign: str) -> str:
-    return f"{sign}{value:.2g}" if one.is_mean else f"{sign}{100 * value:.1f} points"
+    if one.is_mean:
+        return f"{sign}{value:.2g}"
+    return f"{sign}{format_points(value, rounding='up')} points"
 
 
 _UNLIKELY = 0.01
