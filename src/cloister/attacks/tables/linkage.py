@@ -87,11 +87,6 @@ class LinkageDetails(AttackDetails):
     weights: tuple[tuple[str, float], ...] = field(default=(), metadata=fact(write=dict))
     is_scored: bool = field(default=False, metadata=HELD)
 
-    @property
-    def prosecutor_risk(self) -> float:
-        """Return the risk of the person most at risk, by somebody who knows that they are in the release."""
-        return self.largest_risk
-
     def judge(self, result: AttackResult, /) -> bool:
         """Return whether links are, at the stated confidence, right more often than by guessing and than promised."""
         return result.interval[0] > max(result.baseline, self.tolerated or 0)
