@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cloister.accounting.events import Event
 from cloister.accounting.payment import finish, pay
-from cloister.core.guarantees import Caveat, DifferentialPrivacy, Guarantee
+from cloister.core.exact import Number
+from cloister.core.guarantees import Adjacency, Caveat, DifferentialPrivacy, Guarantee
 from cloister.core.provenance import Provenance
 from cloister.core.random import RandomSource, RandomState, caveats_of
 from cloister.data.schema import Schema
@@ -69,15 +70,15 @@ class PaidFit(ABC):
     outlives_fits: ClassVar[tuple[str, ...]] = ()
     """The attributes that end in an underscore and are about what was given, not learned."""
 
-    epsilon: Any = 1.0
-    delta: Any = 0.0
+    epsilon: Number = 1.0
+    delta: Number = 0.0
     schema: Schema | None = None
     ledger: Any = None
     dataset: str | None = None
     analyst: str | None = None
     unit: str = "row"
     max_rows_per_unit: int = 1
-    adjacency: Any = "add_remove"
+    adjacency: Adjacency | str = "add_remove"
     random_state: RandomState = None
 
     guarantee_: Guarantee = field(init=False)

@@ -75,7 +75,7 @@ class MicroaggregatedGaussian(NumericSynthesizer):
     MicroaggregatedGaussian(epsilon=2.0, k=200)
     """
 
-    adjacency: Any = "replace"
+    adjacency: Adjacency | str = "replace"
     k: int | None = None
 
     sizes_: NDArray[np.int64] = field(init=False)

@@ -32,6 +32,7 @@ from cloister.attacks.models._membership_scores import Trainer, trainer_of
 from cloister.attacks.models._victim import Labeled, Victim, as_matrix, need_learning
 from cloister.core import validation
 from cloister.core.confidence import Floats
+from cloister.core.exact import Number
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.errors import ParameterError
 
@@ -183,7 +184,7 @@ def poisoning(
     steps: int = 20,
     target: str | None = None,
     trainer: Trainer | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> RobustnessResult:
     """Measure how the accuracy falls as more of the training data are poisoned, without and with a filter.

@@ -27,6 +27,7 @@ from cloister.attacks.interfaces.query_interface import (
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.confidence import Floats
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
 from cloister.errors import BudgetExceededError
 
@@ -89,7 +90,7 @@ def averaging(
     tolerance: object = 0.5,
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[AveragingDetails]:
     """Return how often the mean of repeated answers gives the exact answer away.
 

@@ -20,6 +20,7 @@ from cloister.attacks.models._victim import Labeled, Victim, need_learning, read
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.wordings import format_points, percent
 from cloister.errors import ParameterError, UnknownColumnError
@@ -92,7 +93,7 @@ def attribute_inference(
     non_members: Any = None,
     values: Sequence[Any] = (),
     prior: str = "imputation",
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[AttributeInferenceDetails]:
     """Guess one column of the training data with a model's help, and say how much of that is the model's doing.

@@ -22,6 +22,7 @@ from cloister.attacks.models._victim import LinearLayer, Victim, as_matrix, line
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError
@@ -113,7 +114,7 @@ def model_extraction(
     decimals: int | None = None,
     test: Any = None,
     surrogate: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[ExtractionDetails]:
     """Copy a model by asking it, and see how often the copy says the same.

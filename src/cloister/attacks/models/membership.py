@@ -33,6 +33,7 @@ from cloister.attacks.models._victim import Labeled, Victim, read_labeled
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
 from cloister.core.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.wordings import format_points, percent
@@ -186,7 +187,7 @@ def membership(
     train: Trainer | None = None,
     target: str | None = None,
     copies: int = 10,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[MembershipDetails]:
     """Find out how well an attacker can tell who was in the training data of a model.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from cloister.core.confidence import binomial_bounds
+from cloister.core.exact import Number
 from cloister.core.validation import check_confidence
 from cloister.errors import DataError, ParameterTypeError
 
@@ -19,7 +20,7 @@ __all__ = ["check_truth", "log_choose", "most_exposed", "share_of", "share_with_
 MOST_EXPOSED = 10
 
 
-def share_with_interval(hits: float, trials: int, *, confidence: object) -> dict[str, Any]:
+def share_with_interval(hits: float, trials: int, *, confidence: Number) -> dict[str, Any]:
     """Return success, interval, confidence and trials of an attack.
 
     Hits may be a sum of probabilities. Each of its parts varies less than a coin of the same mean, so that the exact

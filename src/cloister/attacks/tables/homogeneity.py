@@ -21,6 +21,7 @@ from cloister.attacks.tables._published_table import PublishedTable, publish_gro
 from cloister.attacks.tables._scores import log_choose, share_of, share_with_interval
 from cloister.attacks.tables.disclosure import DisclosureDetails, Prior, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.provenance import ANONYMIZED
 from cloister.core.validation import check_count, check_probability
 from cloister.core.wordings import percent
@@ -44,7 +45,7 @@ def homogeneity(
     sensitive: str | None = None,
     original: Any = None,
     certainty: object = 1,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[DisclosureDetails]:
     """Return the share of people whose sensitive value their class gives away.
 
@@ -102,7 +103,7 @@ def similarity(
     sensitive: str | None = None,
     original: Any = None,
     certainty: object = 1,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[DisclosureDetails]:
     """Return the share of people of whom a class gives away what kind of value they have.
 
@@ -150,7 +151,7 @@ def _measure_disclosure(
     assumption: str,
     mitigation: tuple[str, ...],
     certainty: float,
-    confidence: object,
+    confidence: Number,
 ) -> AttackResult[DisclosureDetails]:
     posterior = histogram.largest / histogram.sizes
     given = posterior >= certainty - 1e-12

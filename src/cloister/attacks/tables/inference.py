@@ -25,6 +25,7 @@ from cloister.attacks.tables._published_table import publish_groups
 from cloister.attacks.tables._scores import log_choose, share_of, share_with_interval
 from cloister.attacks.tables.disclosure import DisclosureDetails, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.provenance import ANONYMIZED
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_count
@@ -48,7 +49,7 @@ def probabilistic_inference(
     sensitive: str | None = None,
     original: Any = None,
     shuffles: int = 10,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[DisclosureDetails]:
     """Return how often the most frequent value of a person's class is theirs.
@@ -108,7 +109,7 @@ def skewness(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
     original: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[DisclosureDetails]:
     """Return the share of people whose own value their class makes several times as likely as it is in the table.
 
@@ -194,7 +195,7 @@ def background_knowledge(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
     original: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[DisclosureDetails]:
     """Return the share of people whose value becomes certain by what the attacker knows besides.
 

@@ -24,6 +24,7 @@ from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import Fitting, code_column, fit_people, known_columns, people_of
 from cloister.attacks.tables._published_table import PublishedTable, publish
 from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
 from cloister.data.sources import ensure_open
 from cloister.data.table import Table
@@ -72,7 +73,7 @@ def intersection(
     sensitive: str | None = None,
     record: str | None = None,
     truth: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[IntersectionDetails]:
     """Return the share of people about whom releases together leave one candidate only.
 
@@ -111,7 +112,7 @@ def intersection_result(
     right: NDArray[np.bool_],
     singles: Sequence[NDArray[np.int64]],
     *,
-    confidence: object,
+    confidence: Number,
     counted: str,
     **words: Any,
 ) -> AttackResult[IntersectionDetails]:
@@ -148,7 +149,7 @@ def _of_values(
     fittings: Sequence[Fitting],
     sensitive: str | None,
     told: list[str | None] | None,
-    confidence: object,
+    confidence: Number,
 ) -> AttackResult[IntersectionDetails]:
     names = sorted({name for item in published for name in _value_names(item, sensitive)})
     place = {name: number for number, name in enumerate(names)}
@@ -180,7 +181,7 @@ def _of_values(
 
 
 def _of_records(
-    published: Sequence[PublishedTable], fittings: Sequence[Fitting], record: str, confidence: object
+    published: Sequence[PublishedTable], fittings: Sequence[Fitting], record: str, confidence: Number
 ) -> AttackResult[IntersectionDetails]:
     """Intersect rows: those of equal names are in one combination of classes, which is counted once."""
     classes = _joint_classes(published, record)
@@ -293,7 +294,7 @@ def pram_intersection(
     categories: Sequence[Any],
     matrices: Sequence[Any],
     truth: Sequence[Any] | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[IntersectionDetails]:
     """Return the share of people whose value follows from several randomized releases of it.
 
@@ -354,7 +355,7 @@ def republication(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
     truth: Sequence[Any] | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[IntersectionDetails]:
     """Return the share of newcomers whose value follows from subtracting an earlier release from a later one.
 

@@ -36,6 +36,7 @@ from cloister.attacks.tables._scores import (
     share_with_interval,
 )
 from cloister.attacks.tables.probabilistic_linkage import link_by_weight
+from cloister.core.exact import Number
 from cloister.core.provenance import ANONYMIZED
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_choice, check_count, check_probability
@@ -146,7 +147,7 @@ def linkage(
     threshold: object = 0.5,
     nearest: int = 5,
     sample: int | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[LinkageDetails]:
     """Return how often people are linked to their own released row.
@@ -228,7 +229,7 @@ def _result(
     *,
     kind: str,
     claimed: float,
-    confidence: object,
+    confidence: Number,
     positions: NDArray[np.int64],
     unread: tuple[str, ...],
 ) -> AttackResult[LinkageDetails]:

@@ -24,6 +24,7 @@ from cloister.attacks.tables._scores import (
     share_of,
     share_with_interval,
 )
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
 from cloister.data.sources import ensure_open
 from cloister.data.values import text_of
@@ -55,7 +56,7 @@ class CorrelationDetails(AttackDetails):
 
 
 def correlation(
-    first: Any, second: Any, *, on: str | Sequence[str], confidence: object = 0.95
+    first: Any, second: Any, *, on: str | Sequence[str], confidence: Number = 0.95
 ) -> AttackResult[CorrelationDetails]:
     """Return how many people become unique when two sources are joined by person.
 
@@ -168,7 +169,7 @@ class IdentificationDetails(AttackDetails):
 
 
 def identification(
-    table: Any, people: Any, *, on: Sequence[str], truth: Any, confidence: object = 0.95
+    table: Any, people: Any, *, on: Sequence[str], truth: Any, confidence: Number = 0.95
 ) -> AttackResult[IdentificationDetails]:
     """Return how many people of a list are found in a table.
 

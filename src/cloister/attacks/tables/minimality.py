@@ -22,6 +22,7 @@ from cloister.attacks.tables._candidate_classes import fit_people, known_columns
 from cloister.attacks.tables._published_table import PublishedTable, publish
 from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
 from cloister.data.sources import ensure_open
 from cloister.data.values import is_missing, text_of
@@ -110,7 +111,7 @@ def minimality(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
     largest_class: int = 200,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[MinimalityDetails]:
     """Return the share of people of whom a value is believed more than the model promises.
 

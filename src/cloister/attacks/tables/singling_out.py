@@ -25,6 +25,7 @@ from cloister.attacks.tables._candidate_classes import bit_sets, code_column, fi
 from cloister.attacks.tables._published_table import PublishedTable, publish
 from cloister.attacks.tables._scores import most_exposed, share_with_interval
 from cloister.core.confidence import binomial_interval
+from cloister.core.exact import Number
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.core.validation import check_confidence, check_count
 from cloister.data.sources import ensure_open
@@ -56,7 +57,7 @@ def singling_out(
     columns: int | None = None,
     attempts: int = 2000,
     outsiders: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[SinglingOutDetails]:
     """Return how often a condition made up from a release singles one person of the original out.

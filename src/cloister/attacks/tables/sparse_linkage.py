@@ -19,6 +19,7 @@ from cloister.attacks.details import AttackDetails
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import code_column
 from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
+from cloister.core.exact import Number
 from cloister.core.validation import check_non_negative
 from cloister.core.wordings import percent
 from cloister.data.sources import ensure_open
@@ -60,7 +61,7 @@ def sparse_linkage(
     tolerance: object = 0,
     truth: Mapping[Any, Any],
     eccentricity: object = 1.5,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[SparseLinkageDetails]:
     """Return how often people are found by a few items that they are known to have.
 

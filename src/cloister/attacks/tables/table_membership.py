@@ -19,6 +19,7 @@ from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import Fitting, fit_people, known_columns, people_of
 from cloister.attacks.tables._published_table import publish
 from cloister.attacks.tables._scores import most_exposed, share_with_interval
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
 from cloister.data.sources import ensure_open
 from cloister.errors import DataError, ParameterTypeError
@@ -58,7 +59,7 @@ def table_membership(
     quasi_identifiers: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     truth: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[TableMembershipDetails]:
     """Return how often it is guessed rightly who of a population is in a released table.
 
