@@ -81,7 +81,7 @@ def need_names(value: object, *, what: str = "columns") -> tuple[str, ...]:
     return tuple(listed)
 
 
-def need_name(value: object) -> str:
+def need_column_name(value: object) -> str:
     """Return one name of a column."""
     if not isinstance(value, str) or not value:
         raise ParameterTypeError("column is not the name of a column.", fix='write for example column="age".')

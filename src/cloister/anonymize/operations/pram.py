@@ -24,7 +24,7 @@ from cloister.anonymize.operations._arrow_columns import Integers, column_of, en
 from cloister.anonymize.operations.base import (
     Operation,
     OperationContext,
-    need_name as column_name,
+    need_column_name,
     operations,
 )
 from cloister.core.construction import construct
@@ -129,7 +129,7 @@ class PostRandomize(Operation):
         )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "column", column_name(self.column))
+        object.__setattr__(self, "column", need_column_name(self.column))
         if self.categories is not None:
             object.__setattr__(self, "categories", clean_categories(self.categories))
         if (self.epsilon is None) == (self.matrix is None):
