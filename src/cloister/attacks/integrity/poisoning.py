@@ -29,10 +29,11 @@ from cloister.attacks.integrity.robustness import (
     read_strengths,
 )
 from cloister.attacks.models._membership_scores import Trainer, trainer_of
-from cloister.attacks.models._victim import Labeled, Victim, as_matrix, need_learning
+from cloister.attacks.models._victim import Labeled, Victim, as_matrix
 from cloister.core import validation
 from cloister.core.confidence import Floats
 from cloister.core.exact import Number
+from cloister.core.lazy_imports import need_learning
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.errors import ParameterError
 

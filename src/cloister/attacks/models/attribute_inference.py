@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.details import HELD, AttackDetails, Row
-from cloister.attacks.models._victim import Labeled, Victim, need_learning, read_labeled, seed_of
+from cloister.attacks.models._victim import Labeled, Victim, read_labeled, seed_of
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.confidence import Floats, binomial_interval
 from cloister.core.exact import Number
+from cloister.core.lazy_imports import need_learning
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.wordings import format_points, percent
 from cloister.errors import ParameterError, UnknownColumnError

@@ -18,11 +18,12 @@ from scipy import special
 
 from cloister.anonymize.operations.noise import standard_normals, uniforms
 from cloister.attacks.details import HELD, AttackDetails, Row, fact, keyed
-from cloister.attacks.models._victim import LinearLayer, Victim, as_matrix, linear_layer, need_learning, seed_of
+from cloister.attacks.models._victim import LinearLayer, Victim, as_matrix, linear_layer, seed_of
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
 from cloister.core.confidence import Floats, binomial_interval
 from cloister.core.exact import Number
+from cloister.core.lazy_imports import need_learning
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError
