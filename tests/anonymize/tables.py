@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cloister.anonymize._partition import full_domain
+from cloister.anonymize._partition import Partition, whole
 from cloister.anonymize.attributes import attribute_of
-from cloister.anonymize.cells import CodedCells, Sensitive, _restrict_to_values, cells_from_arrays, read_cells
+from cloister.anonymize.cells import (
+    CodedCells,
+    Sensitive,
+    _restrict_to_values,
+    cells_from_arrays,
+    group_lines,
+    read_cells,
+)
 from cloister.anonymize.models import EquivalenceClasses, check_of, classes_of
 from cloister.data.columns import Column
 from cloister.data.schema import Schema
@@ -111,3 +118,11 @@ def _sorted(items: Sequence[Any]) -> list[Any]:
 def attained(model: Any, classes: EquivalenceClasses, count: int | None = None) -> list[float]:
     """Return the number that each class attains (of the first classes, if a count is given)."""
     return check_of(model).measure(classes)[:count].tolist()  # type: ignore[no-any-return]
+
+
+def full_domain(cells: CodedCells, levels: tuple[int, ...]) -> Partition:
+    """Return the classes of a full-domain recoding, none suppressed."""
+    chosen = list(zip(cells.attributes, levels, strict=True))
+    nodes = [item.ancestors[level][cells.codes[:, place]] for place, (item, level) in enumerate(chosen)]
+    _, _, group = group_lines(np.column_stack(nodes), tuple(item.size(level) for item, level in chosen))
+    return whole(cells, group, levels=levels)

@@ -12,7 +12,6 @@ import pyarrow.csv
 import pytest
 
 import cloister as cl
-from cloister.anonymize._partition import full_domain
 from cloister.anonymize.algorithms._base import Task
 from cloister.anonymize.algorithms.mdav import mdav
 from cloister.anonymize.algorithms.mondrian import mondrian
@@ -23,7 +22,7 @@ from cloister.anonymize.regions import Regions, Values
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
 from cloister.testing import check_golden, load_goldens
-from tests.anonymize.tables import attained, cells_of, classes_from_counts
+from tests.anonymize.tables import attained, cells_of, classes_from_counts, full_domain
 from tests.support import tools
 
 FOLDER = Path(__file__).parents[1] / "golden" / "anonymize"

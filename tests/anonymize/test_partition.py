@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 import cloister as cl
-from cloister.anonymize._partition import SUPPRESSED, full_domain, verify, whole
+from cloister.anonymize._partition import SUPPRESSED, verify, whole
 from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.models import check_of, classes_of
 from cloister.anonymize.regions import Regions, Values
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
 from cloister.errors import InternalError
-from tests.anonymize.tables import coded
+from tests.anonymize.tables import coded, full_domain
 
 CITY = Column(name="city", hierarchy=Hierarchy.taxonomy({"north": ["n1", "n2"], "south": ["s1", "s2"]}))
 AGE = Column(name="age", kind="numeric", hierarchy=Hierarchy.intervals((20, 29), widths=[5]))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cloister.anonymize._partition import SUPPRESSED, Partition, full_domain, verify, whole
+from cloister.anonymize._partition import SUPPRESSED, Partition, verify, whole
 from cloister.anonymize._recoding import recode_table
 from cloister.anonymize.cells import CodedCells, read_cells
 from cloister.anonymize.regions import Regions, Values
@@ -21,6 +21,7 @@ from cloister.data.hierarchy import Hierarchy
 from cloister.data.schema import Schema
 from cloister.data.table import Table
 from cloister.errors import DataError
+from tests.anonymize.tables import full_domain
 from tests.support.engine_tables import NamedOpener
 from tests.support.members import gather
 from tests.support.thoroughness import on_engines

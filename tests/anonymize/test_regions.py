@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from cloister.anonymize._partition import full_domain, whole
+from cloister.anonymize._partition import whole
 from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.regions import Regions, Values
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
-from tests.anonymize.tables import coded
+from tests.anonymize.tables import coded, full_domain
 
 TREE = Hierarchy.taxonomy({"north": ["n1", "n2", "n3"], "south": ["s1"]})
 CITY = Column(name="city", hierarchy=TREE)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import cloister as cl
-from cloister.anonymize._partition import SUPPRESSED, Partition, full_domain, whole
+from cloister.anonymize._partition import SUPPRESSED, Partition, whole
 from cloister.anonymize._suppression import merge_alike, suppress_failing
 from cloister.anonymize.models import check_of, classes_of
 from cloister.anonymize.regions import Values
 from cloister.errors import InternalError, UnsatisfiableError
-from tests.anonymize.tables import cells_of
+from tests.anonymize.tables import cells_of, full_domain
 
 CELLS = cells_of({"a": [1, 1, 2, 2, 3, 3, 3], "s": ["x", "y", "x", "y", "x", "x", "x"]}, quasi=["a"], sensitive=["s"])
 K2, L2 = check_of(cl.KAnonymity(k=2)), check_of(cl.LDiversity("s", l=2))

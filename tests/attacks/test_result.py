@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cloister.attacks import AttackResult
-from cloister.attacks.confidence import binomial_interval
+from cloister.core.confidence import binomial_interval
 
 
 def outcome(**changes: Any) -> AttackResult:
@@ -44,7 +44,7 @@ def test_the_summary_names_attacker_cost_control_and_remedy() -> None:
     assert rows["cost"] == "50 trials, 100 answers seen"
     assert rows["control"] == "50%"
     assert rows["what helps"] == "add noise"
-    assert rows["advantage"] == "+70.0 points"
+    assert rows["advantage"] == "+70 points"
     assert "control" not in dict(outcome().summary())
 
 

@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from cloister.core.lazy_imports import late_module
+from cloister.core.lazy_imports import late_module, need_learning
+from cloister.errors import MissingExtraError
 
 
 def test_a_module_is_loaded_at_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,3 +18,10 @@ def test_a_module_is_loaded_at_its_first_use(monkeypatch: pytest.MonkeyPatch) ->
     assert late_module("colorsys") is sys.modules["colorsys"]
     with pytest.raises(AttributeError):
         _ = module.nothing
+
+
+def test_what_needs_scikit_learn_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_learning("Attribute inference")
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "cloister\[learn\]"'):
+        need_learning("Attribute inference")

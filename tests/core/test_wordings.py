@@ -18,6 +18,7 @@ from cloister.core.wordings import (
     format_factor,
     format_number,
     format_parameter,
+    format_points,
     format_price,
     format_with_margin,
     join_words,
@@ -154,3 +155,13 @@ def test_the_pages_of_a_survey_word_chances_alike() -> None:
     done = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True, check=True)
     for share, told in zip(shares, json.loads(done.stdout), strict=True):
         assert f"with probability {percent(share, rounding='up')};" in told
+
+
+def test_points_are_rounded_as_the_shares_whose_difference_they_are() -> None:
+    assert format_points(0.5 - 0.1234) == "37.7"
+    assert format_points(0.09) == "9"
+    assert format_points(0.00885) == "0.885"
+    assert format_points(Fraction(1, 3), digits=2, rounding="up") == "34"
+    assert [format_points(part, signed=True) for part in (0.7, 0, -0.02)] == ["+70", "0", "-2"]
+    assert format_points(1e-6, signed=True) == "below +0.01"
+    assert format_points(12.34, digits=2) == "1,200"

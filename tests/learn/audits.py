@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cloister.attacks import audit_dp
-from cloister.attacks.confidence import binomial_bounds
+from cloister.core.confidence import binomial_bounds
 from cloister.core.random import random_source
 from cloister.learn._inputs import read
 from cloister.mechanisms.calibration import NoiseCalibration

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cloister.attacks.auditing.statistical_check import largest_detectable_epsilon
-from cloister.attacks.confidence import binomial_bounds
+from cloister.core.confidence import binomial_bounds
 from cloister.errors import ParameterError, PrivacyRefutedError
 from cloister.testing import audit, samplers
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.anonymize.cells import CodedCells, group_lines
+from cloister.anonymize.cells import CodedCells
 from cloister.errors import InternalError
 
 __all__ = ["deal"]
@@ -87,14 +87,6 @@ def whole(cells: CodedCells, groups: NDArray[np.integer], *, levels: tuple[int, 
         counts=cells.record_weights,
         levels=levels,
     )
-
-
-def full_domain(cells: CodedCells, levels: tuple[int, ...]) -> Partition:
-    """Return the classes of a full-domain recoding, none suppressed."""
-    chosen = list(zip(cells.attributes, levels, strict=True))
-    nodes = [item.ancestors[level][cells.codes[:, place]] for place, (item, level) in enumerate(chosen)]
-    _, _, group = group_lines(np.column_stack(nodes), tuple(item.size(level) for item, level in chosen))
-    return whole(cells, group, levels=levels)
 
 
 def verify(partition: Partition) -> None:

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cloister.attacks.confidence import Floats, binomial_bounds
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_bounds
 from cloister.errors import ParameterError
 
 __all__ = [

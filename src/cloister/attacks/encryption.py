@@ -30,10 +30,11 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from cloister.attacks._column_values import values_of
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
+from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
 
@@ -149,7 +150,7 @@ class EncryptionDetails(AttackDetails):
 
 
 def score_rows(
-    column: EncryptedColumn, guesses: Sequence[Any], *, truth: Any, guess: Any = None, confidence: object
+    column: EncryptedColumn, guesses: Sequence[Any], *, truth: Any, guess: Any = None, confidence: Number
 ) -> dict[str, Any]:
     """Return the fields of a result that compare the guess for each ciphertext with the truth of each row.
 
@@ -193,7 +194,7 @@ def frequency_analysis(
     method: str = "rank",
     beside: Any = None,
     auxiliary_beside: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[EncryptionDetails]:
     """Return how much of a deterministically encrypted column is read by matching frequencies.
 
@@ -277,7 +278,7 @@ _MITIGATION = (
 
 
 def sorting_attack(
-    ciphertexts: Any, *, domain: Sequence[Any], truth: Any, confidence: object = 0.95
+    ciphertexts: Any, *, domain: Sequence[Any], truth: Any, confidence: Number = 0.95
 ) -> AttackResult[EncryptionDetails]:
     """Return how much of an order-preserving encrypted column is read by ranks.
 
@@ -302,7 +303,7 @@ def sorting_attack(
 
 
 def cumulative_attack(
-    ciphertexts: Any, *, auxiliary: Any, truth: Any, confidence: object = 0.95
+    ciphertexts: Any, *, auxiliary: Any, truth: Any, confidence: Number = 0.95
 ) -> AttackResult[EncryptionDetails]:
     """Return how much of an order-preserving encrypted column is read by frequencies and ranks together.
 
@@ -332,7 +333,7 @@ def cumulative_attack(
 
 
 def volume_attack(
-    volumes: Any, *, auxiliary: Any, truth: Any, confidence: object = 0.95
+    volumes: Any, *, auxiliary: Any, truth: Any, confidence: Number = 0.95
 ) -> AttackResult[EncryptionDetails]:
     """Return how many encrypted searches are recognized by the number of rows that they return.
 

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, random, validation
+from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.local.frequency.support import FrequencyProtocol
@@ -87,7 +88,7 @@ def guess_from_reports(
     repeats: int = 1,
     memoized: bool = False,
     shares: Mapping[Any, object] | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: random.RandomState = None,
 ) -> AttackResult[LocalReportsDetails]:
     """Return how often the likeliest value, given a person's reports, is the person's value.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic
 
 from cloister.attacks.details import AttackDetails, Row, labeled_facts, write_value, written_facts
-from cloister.core.wordings import percent
+from cloister.core.wordings import format_points, percent
 from cloister.report import (
     Bars,
     Block,
@@ -157,7 +157,7 @@ class AttackResult(Generic[DetailsT_co]):
         rows = [
             ("success", f"{percent(self.success)}, between {low} and {high} ({percent(self.confidence)} confidence)"),
             ("baseline", percent(self.baseline)),
-            ("advantage", f"{100 * self.advantage:+.1f} points"),
+            ("advantage", f"{format_points(self.advantage, signed=True)} points"),
             ("cost", f"{self.trials:,} trials, {self.queries:,} answers seen"),
         ]
         return rows if self.control is None else [*rows, ("control", percent(self.control))]
@@ -265,7 +265,7 @@ def _measured_blocks(result: AttackResult) -> list[Block]:
     )
     facts = [
         ("success", f"{percent(low)} to {percent(high)} at {percent(result.confidence)} confidence"),
-        ("beyond guessing", f"{100 * result.advantage:+.1f} points"),
+        ("beyond guessing", f"{format_points(result.advantage, signed=True)} points"),
         ("trials", f"{result.trials:,}"),
         ("answers or outputs seen", f"{result.queries:,}"),
     ]

@@ -14,10 +14,11 @@ from functools import reduce
 from typing import Any
 
 from cloister.attacks._column_values import values_of
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import AttackDetails, count, fact, number
 from cloister.attacks.result import AttackResult
 from cloister.core import random, validation
+from cloister.core.confidence import binomial_interval
+from cloister.core.exact import Number
 from cloister.errors import ParameterError
 
 __all__ = ["TrajectoryUniquenessDetails", "trajectory_uniqueness"]
@@ -46,7 +47,7 @@ def trajectory_uniqueness(
     points: Any,
     known: int = 4,
     trials: int = 1000,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: random.RandomState = None,
 ) -> AttackResult[TrajectoryUniquenessDetails]:
     """Return how often some random points of a person are in nobody else's trajectory.

@@ -5,7 +5,6 @@ The price of training is said before it is paid; predicting, and saying how ofte
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,8 @@ from cloister.cli.options import (
     price_options,
     split_names,
 )
-from cloister.errors import MissingExtraError, ParameterError, UnknownColumnError, did_you_mean
+from cloister.errors import MissingExtraError, ParameterError, UnknownColumnError
+from cloister.mechanisms.paid_fit import read_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,19 +123,7 @@ def _estimator(asked: _TrainOptions) -> Any:
 def _settings(made: Any, given: tuple[str, ...]) -> dict[str, Any]:
     """Return settings as the estimator takes them: numbers, lists and texts as in JSON, else as a text."""
     known = [name for name in made.get_params(deep=False) if name not in (*_OWN, "random_state")]
-    found: dict[str, Any] = {}
-    for item in given:
-        name, equals, text = item.partition("=")
-        if not equals or name not in known:
-            raise ParameterError(
-                f'"{item}" is not a setting of the model.{did_you_mean(name, known)}',
-                fix=f"write --set NAME=VALUE with one of {', '.join(known)}.",
-            )
-        try:
-            found[name] = json.loads(text)
-        except ValueError:
-            found[name] = text
-    return found
+    return read_settings(given, known, form="--set NAME=VALUE")
 
 
 def _say_price(output: CommandOutput, forecast: FitPreview, left: Budget | None) -> None:

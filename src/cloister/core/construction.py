@@ -7,11 +7,16 @@ hands the values on as they are: its ``__post_init__`` checks and converts them,
 
 from __future__ import annotations
 
-__all__ = ["construct"]
+__all__ = ["construct", "set_fields"]
+
+
+def set_fields(target: object, **values: object) -> None:
+    """Set fields of a frozen value while it is being built."""
+    for name, value in values.items():
+        object.__setattr__(target, name, value)
 
 
 def construct(instance: object, **values: object) -> None:
     """Give a frozen dataclass its fields as they were written, then let its ``__post_init__`` convert them."""
-    for name, value in values.items():
-        object.__setattr__(instance, name, value)
+    set_fields(instance, **values)
     instance.__post_init__()  # type: ignore[attr-defined]  # only classes that convert what they are given come here

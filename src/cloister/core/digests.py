@@ -1,8 +1,9 @@
 """Digests of JSON values: the one text of a value, and what results, certificates and hash chains are known by.
 
-There are two texts, which must not be mixed up. `canonical` keeps letters as they are; results and certificates are
-known by its digest, `digest_of`. `chain_text` is ASCII throughout; hash chains, such as those of ledgers and
-transcripts, are made with its digest, `chain_digest`, over a record and the digest of the one before it.
+There are two texts, which must not be mixed up. `canonical` keeps letters as they are; results, certificates and the
+public records of local protocols are known by its digest, `digest_of`. `chain_text` is ASCII throughout; hash chains,
+such as those of ledgers and transcripts, are made with its digest, `chain_digest`, over a record and the digest of the
+one before it.
 
 A chain shows that a record was changed, removed or put in between, to whoever knows a later digest. It does not stop
 somebody who can write all of it anew, so the last digest should be noted in another place from time to time.

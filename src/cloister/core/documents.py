@@ -21,7 +21,7 @@ from cloister.core.atomic_files import write_with
 from cloister.core.wordings import a_or_an
 from cloister.errors import ModelError, SourceNotFoundError
 
-__all__ = ["FIX", "LARGEST", "from_json", "read_document", "to_json", "write_document"]
+__all__ = ["FIX", "LARGEST", "from_json", "read_document", "read_json", "refuse_constant", "to_json", "write_document"]
 
 
 LARGEST = 20_000_000
@@ -191,12 +191,23 @@ def read_document(path: str | Path) -> Any:  # whatever JSON holds
     if len(data) > _LARGEST_FILE:
         raise ModelError("The file is too large for a model.", fix=FIX)
     try:
-        return json.loads(data, parse_constant=_refuse, object_pairs_hook=_once)
+        return read_json(data)
     except (ValueError, RecursionError):
         raise ModelError("The file is not a saved model.", fix=FIX) from None
 
 
-def _refuse(_: str) -> Any:
+def read_json(text: str | bytes | bytearray) -> Any:  # a JSON value
+    """Return the value of a JSON text with finite numbers and without repeated names.
+
+    Raises:
+        ValueError: if it is something else.
+        RecursionError: if it is too deep.
+    """
+    return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=_once)
+
+
+def refuse_constant(_: str) -> Any:
+    """Raise: NaN and the infinities are no JSON."""
     raise ValueError("not a finite number")
 
 

@@ -1,4 +1,4 @@
-"""Packages that take long to load, loaded when they are first used."""
+"""Packages that take long to load, loaded when they are first used, and those that may not be installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import importlib
 import sys
 from typing import Any
 
-__all__ = ["late_module"]
+from cloister.errors import MissingExtraError
+
+__all__ = ["late_module", "need_learning"]
 
 
 def late_module(name: str) -> Any:  # a module, which is not known before it is loaded
@@ -18,6 +20,18 @@ def late_module(name: str) -> Any:  # a module, which is not known before it is 
     if name in sys.modules:
         return sys.modules[name]
     return _Late(name)
+
+
+def need_learning(what: str) -> None:
+    """Return nothing if scikit-learn is there.
+
+    Raises:
+        MissingExtraError: if it is not.
+    """
+    try:
+        import sklearn  # noqa: F401  # whether it is there
+    except ImportError:
+        raise MissingExtraError(what=what, package="scikit-learn", extra="learn") from None
 
 
 class _Late:

@@ -1,6 +1,6 @@
 """Post-processing of noisy numbers: projection to the simplex, and shrinkage towards zero.
 
-Numbers that are not negative and add up: three ways to bring estimates there, all of them post-processing.
+Three ways lead to numbers that are not negative and add up.
 
 `project_to_simplex` is the nearest point (Held, Wolfe and Crowder 1974; with weights). `norm_sub` first drops what is
 negative and then shares the difference among the rest (Wang, Lopuhaä-Zwakenberg, Li, Skoric and Li 2020): the same
@@ -8,10 +8,9 @@ point where the rest adds up to too much, another one where it adds up to too li
 and lets the sum drift upwards. Unbiased estimates lose that property in all three: rare categories come out too low
 with the first two, and too high with the last.
 
-Shrinkage of many noisy numbers towards zero: the arithmetic, without checks of what is given.
-
-The noisy numbers are ``x = theta + noise`` with p components along the last axis; other axes are other vectors, each by
-itself. `cloister.queries.postprocessing` has these for users, with what they are good for.
+Shrinkage towards zero takes ``x = theta + noise`` with p components along the last axis; other axes are other vectors,
+each by itself. These functions are the arithmetic and check nothing that they are given;
+`cloister.queries.postprocessing` has them for users, with what they are good for.
 
 With a Laplace prior of rate alpha, the posterior mean is to first order in alpha ``x - variance * alpha`` for Laplace
 noise and for normal noise alike; `empirical_bayes` takes ``alpha = p / |x|_1``.

@@ -60,6 +60,21 @@ def percent(share: float | Fraction, *, digits: int = 3, rounding: Rounding = "n
     return f"{_without_zeros(f'{rounded:,f}')}%" if rounded != 100 or exactly == 100 else "above 100%"
 
 
+def format_points(
+    difference: float | Fraction, *, digits: int = 3, rounding: Rounding = "nearest", signed: bool = False
+) -> str:
+    """Return a difference of shares in percentage points, rounded as `percent` rounds the shares themselves.
+
+    The word "points" is left to the sentence, which may state two of them.
+
+    >>> format_points(0.0345), format_points(0.25, signed=True), format_points(-0.00706, digits=2, signed=True)
+    ('3.45', '+25', '-0.71')
+    """
+    word, _, number = percent(difference, digits=digits, rounding=rounding).removesuffix("%").rpartition(" ")
+    plus = "+" if signed and difference > 0 else ""
+    return f"{word} {plus}{number}".lstrip()
+
+
 def format_number(value: Real, *, digits: int = 4) -> str:
     """Return a number with some leading digits, thousands apart; what stands before the point is never rounded.
 

@@ -85,7 +85,7 @@ def columns_from_dict(data: Any, *, folder: Path | None) -> list[Column]:
     """Return columns from plain values."""
     if not isinstance(data, Mapping) or not data:
         raise SchemaError("The schema is empty or not a mapping.", fix=f"{_EXAMPLE}.")
-    _check_keys(data, _TOP_KEYS, where="The schema")
+    check_keys(data, _TOP_KEYS, where="The schema")
     if data.get("schema", VERSION) != VERSION:
         raise SchemaError(
             f'The schema has the version marker "{data["schema"]}", which this cloister does not read.',
@@ -132,7 +132,7 @@ def _column_from_dict(name: object, facts: Any, folder: Path | None) -> Column:
         facts = {}
     if not isinstance(facts, Mapping):
         raise SchemaError(f'Column "{name}" is not a mapping of facts.', fix=f"{_EXAMPLE}.")
-    _check_keys(facts, _KEYS, where=f'Column "{name}"')
+    check_keys(facts, _KEYS, where=f'Column "{name}"')
     given = {key: value for key, value in facts.items() if value is not None}
     hierarchy, source = read_hierarchy(given.pop("hierarchy", None), str(name), folder)
     given.setdefault("kind", _likely_kind(given))
@@ -213,11 +213,12 @@ def _plain_bounds(bounds: Bounds) -> list[Any]:
     return [end.isoformat() if isinstance(end, date) else to_plain_number(end) for end in bounds]
 
 
-def _check_keys(data: Mapping[Any, Any], known: Sequence[str], *, where: str) -> None:
-    for key in data:
+def check_keys(values: Mapping[Any, Any], known: Sequence[str], *, where: str, noun: str = "key") -> None:
+    """Raise if a part of a file has a key that nobody would read."""
+    for key in values:
         if key not in known:
             raise SchemaError(
-                f'{where} has the unknown key "{key}".{did_you_mean(str(key), known)}',
+                f'{where} has the unknown {noun} "{key}".{did_you_mean(str(key), known)}',
                 fix=f"use {', '.join(known)}.",
             )
 

@@ -16,7 +16,7 @@ from cloister.data.table import Table
 from cloister.data.values import StorageType
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SourceNotFoundError
 
-__all__ = ["files_of", "open_table", "stated_storage"]
+__all__ = ["ensure_open", "files_of", "open_table", "stated_storage"]
 
 _GLOB = frozenset("*?[")
 
@@ -60,6 +60,11 @@ def open_table(
     else:
         engine = _open_object(source, options)
     return Table(engine, schema=described)
+
+
+def ensure_open(table: Any) -> Table:  # what open_table takes
+    """Return a table, opened if it is not yet."""
+    return table if isinstance(table, Table) else open_table(table)
 
 
 def files_of(source: str) -> list[Path]:

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.accounting.payment import finish, pay
-from cloister.core.guarantees import DifferentialPrivacy, Guarantee, NoGuarantee
+from cloister.core.exact import Number
+from cloister.core.guarantees import Adjacency, DifferentialPrivacy, Guarantee, NoGuarantee
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.result import Result
 from cloister.core.whole_rows import Floats, exact_product
@@ -125,13 +126,13 @@ def evaluate_privately(
     X: Any,
     y: Any,
     *,
-    epsilon: Any,
+    epsilon: Number,
     ledger: Any = None,
     dataset: str | None = None,
     analyst: str | None = None,
     unit: str = "row",
     max_rows_per_unit: int = 1,
-    adjacency: Any = "add_remove",
+    adjacency: Adjacency | str = "add_remove",
     random_state: RandomState = None,
 ) -> ModelEvaluation:
     """Return how well a fitted classifier does on protected rows, for the price of epsilon.
@@ -167,13 +168,13 @@ def count_predictions_privately(
     model: Any,
     X: Any,
     *,
-    epsilon: Any,
+    epsilon: Number,
     ledger: Any = None,
     dataset: str | None = None,
     analyst: str | None = None,
     unit: str = "row",
     max_rows_per_unit: int = 1,
-    adjacency: Any = "add_remove",
+    adjacency: Adjacency | str = "add_remove",
     random_state: RandomState = None,
 ) -> PredictedCounts:
     """Return how many protected rows a fitted classifier puts into each class, for the price of epsilon.
@@ -216,13 +217,13 @@ class _CountTerms:
     Attributes are those of `evaluate_privately`.
     """
 
-    epsilon: Any
+    epsilon: Number
     ledger: Any
     dataset: str | None
     analyst: str | None
     unit: str
     max_rows_per_unit: int
-    adjacency: Any
+    adjacency: Adjacency | str
     random_state: RandomState
 
     @cached_property

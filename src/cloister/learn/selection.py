@@ -28,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from cloister.accounting.events import ApproxEvent, PureEvent
 from cloister.accounting.payment import finish
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.core.random import RandomSource, RandomState, caveats_of, chances, random_source
 from cloister.core.whole_rows import exact_product
@@ -76,8 +77,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  #
 
     estimator: Any = None
     grid: Any = None
-    epsilon: Any = 1.0
-    delta: Any = 0.0
+    epsilon: Number = 1.0
+    delta: Number = 0.0
     holdout: Any = 0.2
     random_state: RandomState = None
 

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from cloister.accounting.payment import finish, pay
 from cloister.core import validation
-from cloister.core.guarantees import Caveat, DifferentialPrivacy
+from cloister.core.exact import Number
+from cloister.core.guarantees import Adjacency, Caveat, DifferentialPrivacy
 from cloister.core.random import RandomSource, RandomState, caveats_of, random_source
 from cloister.errors import MissingExtraError, ParameterError, ParameterTypeError
 from cloister.learn._outlook import warn_if_hopeless
@@ -95,8 +96,8 @@ class PrivateTorch:
 
     module: Any
     loss: str | Callable[[Any, Any], Any] = "cross_entropy"
-    epsilon: Any = 1.0
-    delta: Any = 0.0
+    epsilon: Number = 1.0
+    delta: Number = 0.0
     optimizer: Callable[[Any], Any] | None = None
     learning_rate: float = 0.01
     epochs: Any = 20
@@ -108,7 +109,7 @@ class PrivateTorch:
     ledger: Any = None
     dataset: str | None = None
     analyst: str | None = None
-    adjacency: Any = "add_remove"
+    adjacency: Adjacency | str = "add_remove"
     random_state: RandomState = None
 
     guarantee_: DifferentialPrivacy = field(init=False)

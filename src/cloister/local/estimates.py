@@ -23,7 +23,7 @@ from cloister.core.guarantees import Guarantee
 from cloister.core.postprocessing import clip, norm_sub, project_to_simplex
 from cloister.core.result import Result
 from cloister.core.validation import check_choice, check_confidence
-from cloister.core.wordings import format_count, format_with_margin
+from cloister.core.wordings import format_count, format_points, format_with_margin
 from cloister.data.columns import Category
 from cloister.errors import TooFewReportsError
 
@@ -180,14 +180,14 @@ class FrequencyEstimate(Result):
         return float(np.median(self._half_widths)) < _TELLING * self.reports
 
     def __str__(self) -> str:
-        margin = 100 * float(np.median(self._half_widths)) / self.reports
+        margin = float(np.median(self._half_widths)) / self.reports
         reports = format_count(self.reports, "report")
         return (
             f"shares of {len(self.domain)} values from {reports}{self._mending}, "
-            f"typically ± {margin:.2g} points (95%), {self.guarantee.brief()}"
+            f"typically ± {format_points(margin, digits=2)} points (95%), {self.guarantee.brief()}"
             if self.is_telling
             else f"{reports} of {len(self.domain)} values: too few to say anything about single values "
-            f"(± {margin:,.0f} points), {self.guarantee.brief()}"
+            f"(± {format_points(margin, digits=2)} points), {self.guarantee.brief()}"
         )
 
     def summary(self) -> tuple[tuple[str, str], ...]:

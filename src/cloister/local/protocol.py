@@ -10,7 +10,6 @@ subclass argues for its own ratio; `testing` follows every decision of the devic
 
 from __future__ import annotations
 
-import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from typing import Any, ClassVar, TypeVar, overload
 from numpy.typing import NDArray
 
 from cloister.core import exact, validation
+from cloister.core.digests import digest_of
 from cloister.core.exact import Number
 from cloister.core.guarantees import LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
@@ -198,7 +198,7 @@ class Protocol(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the public record that devices get; integers that a browser would round are text."""
         record = self._record()
-        return {**record, "fingerprint": _hash(record)}
+        return {**record, "fingerprint": digest_of(record)}
 
     @property
     def fingerprint(self) -> str:
@@ -314,9 +314,3 @@ def open_protocol(record: Any) -> Protocol:  # JSON text or its values
 
 def _no_record() -> ParameterTypeError:
     return ParameterTypeError("This is not a protocol record.", fix="give what Protocol.to_dict returned, or its JSON.")
-
-
-def _hash(record: dict[str, Any]) -> str:
-    # Sorted keys and fixed separators: the same record must hash to the same text in every program.
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -83,7 +83,7 @@ class Reports:
 
     def to_json_lines(self) -> str:
         """Return one line of JSON for each report."""
-        return "".join(json.dumps(report, ensure_ascii=False) + "\n" for report in self.to_dicts())
+        return json_lines(self.to_dicts())
 
     def to_bytes(self) -> bytes:
         """Return all reports in the binary form."""
@@ -110,6 +110,11 @@ class LocalReport(Reports):
     def to_json(self) -> str:
         """Return the report as JSON."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
+
+
+def json_lines(reports: Iterable[Mapping[str, Any]]) -> str:
+    """Return one line of JSON for each report."""
+    return "".join(json.dumps(report, ensure_ascii=False) + "\n" for report in reports)
 
 
 def header(protocol: Protocol) -> dict[str, Any]:

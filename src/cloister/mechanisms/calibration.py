@@ -19,8 +19,9 @@ from typing import Any, Self
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.conversions import gaussian_multiplier, zero_concentrated_to_epsilon
-from cloister.accounting.events import ApproxEvent, Event, PureEvent, SequenceEvent
+from cloister.accounting.events import ApproxEvent, Event, GaussianEvent, PureEvent, SequenceEvent
 from cloister.core import exact, validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, ApproxDP, PureDP
 from cloister.errors import ParameterError
 from cloister.mechanisms.step_noise import GaussianSteps, LaplaceSteps
@@ -64,7 +65,7 @@ class NoiseCalibration:
     max_rows_per_unit: int = 1
 
     @classmethod
-    def of(cls, *, epsilon: Any, delta: Any = 0, **protected: Any) -> Self:  # whatever a user gave
+    def of(cls, *, epsilon: Number, delta: Number = 0, **protected: Any) -> Self:  # whatever a user gave
         """Return the calibration to a price as it was given, and to whom it protects.
 
         Raises:
@@ -149,6 +150,12 @@ class NoiseCalibration:
         if self.is_pure:
             return self.laplace(share, sensitivity=sensitivity)
         return self.gaussian(share, squared_sensitivity=squared_sensitivity)
+
+    def share_event(self, share: Fraction) -> Event:
+        """Return what a share is for the accountants of rows, however it is spent."""
+        if self.is_pure:
+            return PureEvent(epsilon=self.epsilon * share)
+        return GaussianEvent(squared_multiplier=self.squared_multiplier / share)
 
     # What it amounts to ----------------------------------------------------------------------------------------------
 

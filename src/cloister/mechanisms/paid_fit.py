@@ -8,24 +8,27 @@ it, and only then lets it look. Where looking fails, the same fit is done about 
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cloister.accounting.events import Event
 from cloister.accounting.payment import finish, pay
-from cloister.core.guarantees import Caveat, DifferentialPrivacy, Guarantee
+from cloister.core.exact import Number
+from cloister.core.guarantees import Adjacency, Caveat, DifferentialPrivacy, Guarantee
 from cloister.core.provenance import Provenance
 from cloister.core.random import RandomSource, RandomState, caveats_of
 from cloister.data.schema import Schema
+from cloister.errors import ParameterError, did_you_mean
 from cloister.mechanisms.calibration import FitStep, NoiseCalibration
 
 if TYPE_CHECKING:
     from cloister.mechanisms.saved_fits import SavedFits
 
-__all__ = ["PaidFit", "PricedFit"]
+__all__ = ["PaidFit", "PricedFit", "read_settings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -69,15 +72,15 @@ class PaidFit(ABC):
     outlives_fits: ClassVar[tuple[str, ...]] = ()
     """The attributes that end in an underscore and are about what was given, not learned."""
 
-    epsilon: Any = 1.0
-    delta: Any = 0.0
+    epsilon: Number = 1.0
+    delta: Number = 0.0
     schema: Schema | None = None
     ledger: Any = None
     dataset: str | None = None
     analyst: str | None = None
     unit: str = "row"
     max_rows_per_unit: int = 1
-    adjacency: Any = "add_remove"
+    adjacency: Adjacency | str = "add_remove"
     random_state: RandomState = None
 
     guarantee_: Guarantee = field(init=False)
@@ -167,3 +170,35 @@ class PaidFit(ABC):
     @abstractmethod
     def _restore(self, state: dict[str, Any]) -> None:
         """Set what `_learned_state` returned, as it was read from a file."""
+
+
+def read_settings(
+    given: Iterable[str], known: Sequence[str], *, whose: str = "the model", form: str = "NAME=VALUE"
+) -> dict[str, Any]:
+    """Return settings of a fit as people type them, by name; values as in JSON, else as a text.
+
+    >>> read_settings(["depth=3", "criterion=gini"], ["depth", "criterion"])
+    {'depth': 3, 'criterion': 'gini'}
+
+    Args:
+        given: texts NAME=VALUE.
+        known: the settings that there are.
+        whose: what they are settings of, in an error.
+        form: how they are written where the error is read.
+
+    Raises:
+        ParameterError: if one is no such text, or is unknown.
+    """
+    found: dict[str, Any] = {}
+    for item in given:
+        name, equals, text = item.partition("=")
+        if not equals or name not in known:
+            raise ParameterError(
+                f'"{name}" is not a setting of {whose}.{did_you_mean(name, known)}',
+                fix=f"write {form} with one of {', '.join(known)}." if known else "leave the settings out.",
+            )
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found

@@ -34,7 +34,7 @@ from cloister.queries.choices import Choice, Chooser
 from cloister.queries.payment import AnalystSession
 from cloister.queries.sql import Compiled, compile_condition, compile_sql
 
-__all__ = ["BudgetedTable", "Terms"]
+__all__ = ["AnswerTerms", "BudgetedTable"]
 
 
 _MOST_QUERIES = 100
@@ -48,7 +48,7 @@ Present: TypeAlias = "Callable[[list[Estimate], list[Estimate]], Sequence[Estima
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class AnswerTerms:
     """At what price and how an answer is wanted, as the caller wrote it; see `BudgetedTable.ask`."""
 
     epsilon: Number | None = None
@@ -60,7 +60,11 @@ class Terms:
 
 
 class BudgetedTable:
-    """The part of a private table that opens its account and pays for answers."""
+    """The part of a private table that opens its account and pays for answers.
+
+    A private table is written in three files, each one step: this one pays, `NumberAnswers` asks for one number, and
+    `PrivateTable` asks for tables. Together they would be one class of more than a thousand lines.
+    """
 
     def __init__(
         self,
@@ -206,7 +210,7 @@ class BudgetedTable:
             notes=query_plan.notes_on_plan(made, contribution),
         )
 
-    def _ask(self, question: Question, purpose: str, terms: Terms, *, present: Present | None = None) -> Frame:
+    def _ask(self, question: Question, purpose: str, terms: AnswerTerms, *, present: Present | None = None) -> Frame:
         return self.ask(
             question,
             purpose=purpose,
@@ -219,7 +223,7 @@ class BudgetedTable:
             present=present,
         )
 
-    def answer(self, question: Question, *, name: str, terms: Terms, purpose: str = "") -> Answer:
+    def answer(self, question: Question, *, name: str, terms: AnswerTerms, purpose: str = "") -> Answer:
         """Answer a question that has one aggregate and no groups, as a single number."""
         frame = self._ask(question, purpose or name, terms)
         column = frame.columns[0]
@@ -241,7 +245,7 @@ class BudgetedTable:
         where: str | None,
         values: Sequence[Any] | None,
         method: str,
-        terms: Terms,
+        terms: AnswerTerms,
     ) -> Choice:
         offer, source = self._offer(terms)
         chooser = Chooser(
@@ -274,7 +278,9 @@ class BudgetedTable:
             event=PureEvent(epsilon=paid.price.amount),
         )
 
-    def _sized_mean(self, column: str, number: Any, interval: tuple[Fraction, Fraction] | None, terms: Terms) -> Answer:
+    def _sized_mean(
+        self, column: str, number: Any, interval: tuple[Fraction, Fraction] | None, terms: AnswerTerms
+    ) -> Answer:
         offer, source = self._offer(terms)
         size, is_exact = self._size or (1, False)
         asked = SizedMean(
@@ -382,7 +388,7 @@ class BudgetedTable:
             )
         return stated, public_size is not None
 
-    def _offer(self, terms: Terms) -> tuple[Budget, RandomSource]:
+    def _offer(self, terms: AnswerTerms) -> tuple[Budget, RandomSource]:
         offer = self._session.price(epsilon=terms.epsilon, rho=terms.rho, delta=terms.delta)
         if offer.epsilon is None or offer.delta:
             raise ParameterError(

@@ -44,7 +44,7 @@ from cloister.queries._question import FixedPointNumber, QueryRows, Question
 from cloister.queries.answers import Answer
 
 if TYPE_CHECKING:
-    from cloister.queries._budgeted_table import BudgetedTable, Terms
+    from cloister.queries._budgeted_table import AnswerTerms, BudgetedTable
 
 __all__ = ["BOUNDINGS", "Contribution", "Reach", "candidates", "choose_limit", "limit_rows", "rows_per_person"]
 
@@ -219,7 +219,7 @@ def limit_rows(
 
 
 def choose_limit(
-    private: BudgetedTable, rows: QueryRows, *, groups: int, for_epsilon: Number, highest: int, terms: Terms
+    private: BudgetedTable, rows: QueryRows, *, groups: int, for_epsilon: Number, highest: int, terms: AnswerTerms
 ) -> Answer:
     """Return the limit that balances what it cuts off with the noise that it needs."""
     most = validation.check_count(highest, name="highest", at_least=2)

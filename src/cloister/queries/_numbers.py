@@ -23,7 +23,7 @@ from cloister.queries._aggregates import (
     Variance,
     share,
 )
-from cloister.queries._budgeted_table import BudgetedTable, Terms
+from cloister.queries._budgeted_table import AnswerTerms, BudgetedTable
 from cloister.queries._question import FixedPointNumber, GroupKey, Question
 from cloister.queries.answers import Answer
 from cloister.queries.catalog import column_number, present_value
@@ -57,7 +57,7 @@ class NumberAnswers(BudgetedTable):
             fresh: whether to pay for new noise where a stored answer exists.
             random_state: for tests only.
         """
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         return self._number("count", CountRows(), where, terms)
 
     def count_units(
@@ -72,7 +72,7 @@ class NumberAnswers(BudgetedTable):
         random_state: RandomState = None,
     ) -> Answer:
         """Return how many persons there are, or have a row that meets a condition; rows where rows are the unit."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         return self._number(f"number of {self._contribution.unit}", CountUnits(), where, terms)
 
     def count_present(
@@ -88,7 +88,7 @@ class NumberAnswers(BudgetedTable):
         random_state: RandomState = None,
     ) -> Answer:
         """Return in how many rows a column is not missing."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         return self._number(
             f"rows with {column}", CountNotNull(present_value(self._table, column), column), where, terms
         )
@@ -106,7 +106,7 @@ class NumberAnswers(BudgetedTable):
         random_state: RandomState = None,
     ) -> Answer:
         """Return how many different values a column has."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         of = present_value(self._table, column)
         return self._number(f"different values of {column}", CountDistinct(of, column), where, terms)
 
@@ -124,7 +124,7 @@ class NumberAnswers(BudgetedTable):
         random_state: RandomState = None,
     ) -> Answer:
         """Return the sum of a column, each value clamped to public bounds."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         return self._number(f"sum of {column}", Total(self._bounded(column, bounds)), where, terms)
 
     def mean(
@@ -147,7 +147,7 @@ class NumberAnswers(BudgetedTable):
         added to the mean itself; ``within=(low, high)`` then also says that only a mean in there is of interest.
         Otherwise it is a noisy sum around the middle of the bounds over a noisy count.
         """
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         number = self._bounded(column, bounds)
         interval = None if within is None else validation.check_bounds(within)
         is_pure = not rho and not delta
@@ -175,7 +175,7 @@ class NumberAnswers(BudgetedTable):
         random_state: RandomState = None,
     ) -> Answer:
         """Return the variance of a column: of a sample, or of a population with ``sample=False``."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         of = self._bounded(column, bounds, is_squared=True)
         return self._number(f"variance of {column}", Variance(of, sample), where, terms)
 
@@ -194,7 +194,7 @@ class NumberAnswers(BudgetedTable):
         random_state: RandomState = None,
     ) -> Answer:
         """Return the standard deviation of a column."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         of = self._bounded(column, bounds, is_squared=True)
         return self._number(f"standard deviation of {column}", StandardDeviation(of, sample), where, terms)
 
@@ -214,7 +214,7 @@ class NumberAnswers(BudgetedTable):
         random_state: RandomState = None,
     ) -> Answer:
         """Return a value below which a fraction ``q`` of the rows lies."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         of = column_number(self._table, column, bounds=bounds, granularity=granularity)
         return self._number(f"{float(share(q)):g} quantile of {column}", Quantile(of, share(q)), where, terms)
 
@@ -261,7 +261,7 @@ class NumberAnswers(BudgetedTable):
         random_state: RandomState = None,
     ) -> Answer:
         """Return a value that only a few rows lie below."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         of = self._bounded(column, bounds)
         return self._number(f"minimum of {column}", Extreme(of, largest=False), where, terms)
 
@@ -279,11 +279,11 @@ class NumberAnswers(BudgetedTable):
         random_state: RandomState = None,
     ) -> Answer:
         """Return a value that only a few rows lie above."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         of = self._bounded(column, bounds)
         return self._number(f"maximum of {column}", Extreme(of, largest=True), where, terms)
 
-    def _number(self, name: str, aggregate: Aggregate, where: str | None, terms: Terms) -> Answer:
+    def _number(self, name: str, aggregate: Aggregate, where: str | None, terms: AnswerTerms) -> Answer:
         purpose = name if where is None else f"{name} where {where}"
         return self.answer(self._question([aggregate], where), name=name, terms=terms, purpose=purpose)
 

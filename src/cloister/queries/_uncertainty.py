@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import validation
+from cloister.core.exact import Number
 from cloister.mechanisms.step_noise import (
     GaussianSteps,
     LaplaceSteps,
@@ -56,7 +57,7 @@ _ROUNDING = 12**-0.5
 class Uncertainty(Protocol):
     """The error of a column of answers."""
 
-    def margins(self, confidence: object = 0.95) -> Floats:
+    def margins(self, confidence: Number = 0.95) -> Floats:
         """Return the half-width for each answer; infinite where nothing is known, NaN where it has no meaning."""
         ...
 
@@ -162,7 +163,7 @@ class Linear:
     rounding: float = 0.0
     is_whole: bool = False
 
-    def margins(self, confidence: object = 0.95) -> Floats:
+    def margins(self, confidence: Number = 0.95) -> Floats:
         """Return the half-width for each answer."""
         inside = float(validation.check_confidence(confidence))
         width = half_width(self.noises, inside)
@@ -187,7 +188,7 @@ class RatioUncertainty:
     counts: Floats
     reach: float
 
-    def margins(self, confidence: object = 0.95) -> Floats:
+    def margins(self, confidence: Number = 0.95) -> Floats:
         """Return how far the farthest ratio that the noise allows is from the one shown."""
         inside = float(validation.check_confidence(confidence))
         shown = ratio(self.totals, self.counts, self.reach)
@@ -237,7 +238,7 @@ class MomentsUncertainty:
     sample: bool
     root: bool
 
-    def margins(self, confidence: object = 0.95) -> Floats:
+    def margins(self, confidence: Number = 0.95) -> Floats:
         """Return how far the farthest value within the half-widths is from the one shown."""
         # By the union bound all three half-widths hold together with the stated confidence.
         outside = (1 - float(validation.check_confidence(confidence))) / 3
@@ -290,7 +291,7 @@ class Exactly:
 
     size: int
 
-    def margins(self, confidence: object = 0.95) -> Floats:
+    def margins(self, confidence: Number = 0.95) -> Floats:
         """Return zeros."""
         validation.check_confidence(confidence)
         return np.zeros(self.size)
@@ -311,7 +312,7 @@ class Unknown:
     size: int
     words: str = ""
 
-    def margins(self, confidence: object = 0.95) -> Floats:
+    def margins(self, confidence: Number = 0.95) -> Floats:
         """Return NaN for each answer."""
         validation.check_confidence(confidence)
         return np.full(self.size, np.nan)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cloister.accounting.budget import Budget
 from cloister.accounting.events import Event
+from cloister.core.exact import Number
 from cloister.core.result import Result
 from cloister.core.wordings import format_estimate
 from cloister.data.bins import BinInterval
@@ -45,7 +46,7 @@ class Estimate:
         column[:] = values
         return cls(name=name, values=column, error=Exactly(len(values)), is_key=True)
 
-    def margins(self, confidence: object = 0.95) -> NDArray[np.float64]:
+    def margins(self, confidence: Number = 0.95) -> NDArray[np.float64]:
         """Return the half-width of each value at a confidence."""
         return self.error.margins(confidence)
 
@@ -80,7 +81,7 @@ class Answer(Result):
     notes: tuple[str, ...] = ()
     error: Uncertainty = field(repr=False)
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers the error with a probability; NaN where no half-width applies."""
         return float(self.error.margins(confidence)[0])
 
@@ -89,7 +90,7 @@ class Answer(Result):
         """Return the standard deviation of the noise, to first order; NaN where it is not known."""
         return float(self.error.deviations()[0])
 
-    def interval(self, confidence: object = 0.95) -> tuple[float, float]:
+    def interval(self, confidence: Number = 0.95) -> tuple[float, float]:
         """Return (low, high)."""
         margin = self.margin(confidence)
         return self.value - margin, self.value + margin
@@ -157,7 +158,7 @@ class Frame(Result):
             fix=f"use one of {', '.join(self.names)}.",
         )
 
-    def margin(self, confidence: object = 0.95) -> dict[str, NDArray[np.float64]]:
+    def margin(self, confidence: Number = 0.95) -> dict[str, NDArray[np.float64]]:
         """Return the half-widths of every noisy column."""
         return {column.name: column.margins(confidence) for column in self.columns if not column.is_key}
 

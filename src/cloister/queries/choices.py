@@ -74,7 +74,7 @@ class Choice(Result):
         """Return the first choice."""
         return self.choices[0]
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return how far below the best one the count of the choice may be, at 95%."""
         if validation.check_confidence(confidence) != Fraction(19, 20):
             raise ParameterError("A choice knows its shortfall at 95% only.", fix="leave the confidence out.")
@@ -244,7 +244,7 @@ class RandomDictator(PurePromise):
 
 
 def random_dictatorship(
-    votes: Mapping[Any, int], *, phantom: object = None, epsilon: object = None, random_state: RandomState = None
+    votes: Mapping[Any, int], *, phantom: object = None, epsilon: Number | None = None, random_state: RandomState = None
 ) -> Selection:
     """Return the winner among *all* public alternatives, given with their private numbers of votes.
 

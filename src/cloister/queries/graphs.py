@@ -258,7 +258,7 @@ class NoisyGraph(Result):
         largest = max(float(p * (1 - p)) for p in probabilities)
         return math.sqrt(self.mechanism.possible_edges * largest) / self._slope
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width of the estimated number of connections that covers with a probability.
 
         The number shown is a sum of many tosses: normal, with a correction for skewness and for whole numbers (Cornish

@@ -17,6 +17,7 @@ from cloister.accounting.events import Event
 from cloister.accounting.ledger import Ledger
 from cloister.accounting.payment import finish
 from cloister.core import validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.core.random import RandomSource
 from cloister.errors import BudgetExceededError, ParameterError
@@ -25,7 +26,7 @@ from cloister.queries._question import QueryRows
 __all__ = ["AnalystSession", "Paid", "check_price"]
 
 
-def check_price(*, epsilon: object = None, rho: object = None, delta: object = 0) -> Budget:
+def check_price(*, epsilon: Number | None = None, rho: Number | None = None, delta: Number = 0) -> Budget:
     """Return a checked offer: epsilon or rho, above zero, and delta."""
     if (epsilon is None) == (rho is None):
         raise ParameterError(
@@ -65,7 +66,7 @@ class AnalystSession:
         """Return what is left, for this analyst."""
         return self.ledger.remaining(self.dataset, analyst=self.analyst)
 
-    def price(self, *, epsilon: object, rho: object, delta: object) -> Budget:
+    def price(self, *, epsilon: Number | None, rho: Number | None, delta: Number | None) -> Budget:
         """Return the offer, or the next share of the policy where none is made."""
         if epsilon is not None or rho is not None:
             return check_price(epsilon=epsilon, rho=rho, delta=0 if delta is None else delta)

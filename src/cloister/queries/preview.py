@@ -171,7 +171,7 @@ def _price_of(
     contribution: Contribution,
     *,
     wanted: float,
-    delta: object,
+    delta: Number,
     rows: int,
     inside: float,
     noise: str,

@@ -16,7 +16,7 @@ from cloister.core.random import RandomState
 from cloister.errors import ParameterError, ParameterTypeError, UnsafeQueryError
 from cloister.queries import _contribution as contribution
 from cloister.queries._aggregates import Aggregate, AggregateOperand, CountRows, Quantile, aggregates, share
-from cloister.queries._budgeted_table import Terms
+from cloister.queries._budgeted_table import AnswerTerms
 from cloister.queries._numbers import NumberAnswers
 from cloister.queries._question import GroupKey
 from cloister.queries._uncertainty import Unknown
@@ -78,7 +78,7 @@ class PrivateTable(NumberAnswers):
         random_state: RandomState = None,
     ) -> Frame:
         """Return several quantiles in one release, in ascending order, sharing the price."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         of = self._bounded(column, bounds)
         if isinstance(qs, str) or not isinstance(qs, Iterable):
             raise ParameterTypeError("The quantiles are not a list.", fix="write for example [0.25, 0.5, 0.75].")
@@ -120,7 +120,7 @@ class PrivateTable(NumberAnswers):
             fresh: as for `count`.
             random_state: for tests only.
         """
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         key = self._grouped(column, bins=bins, values=values)
         return self._counted([key], f"histogram of {column}", where, terms)
 
@@ -138,7 +138,7 @@ class PrivateTable(NumberAnswers):
         random_state: RandomState = None,
     ) -> Frame:
         """Return how many rows there are in each combination of the bins or categories of two columns."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         edges, names = dict(bins or {}), _names(columns)
         if len(names) != 2:
             raise ParameterError("This histogram is of two columns.", fix='write for example ("sex", "age").')
@@ -225,7 +225,7 @@ class PrivateTable(NumberAnswers):
             fresh: as for `count`.
             random_state: for tests only.
         """
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         names = _names(by)
         if not measures or not hasattr(measures, "items"):
             raise ParameterError(
@@ -255,7 +255,7 @@ class PrivateTable(NumberAnswers):
         Raises:
             UnsafeQueryError: if it cannot be answered privately, with the nearest query that can.
         """
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         compiled = self.compile_query(query)
         return self._ask(compiled.question, query, terms, present=compiled.presentation.present)
 
@@ -276,7 +276,7 @@ class PrivateTable(NumberAnswers):
         random_state: RandomState = None,
     ) -> Choice:
         """Return the k most common categories, without their counts."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, fresh=fresh, random_state=random_state)
         return self._choose(
             column,
             validation.check_count(k, name="k", at_least=1),
@@ -300,7 +300,7 @@ class PrivateTable(NumberAnswers):
         random_state: RandomState = None,
     ) -> Choice:
         """Return the most common category, without its count."""
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, fresh=fresh, random_state=random_state)
         return self._choose(column, 1, where=where, values=values, method=method, terms=terms)
 
     def vote(
@@ -359,7 +359,7 @@ class PrivateTable(NumberAnswers):
             fresh: as for `count`.
             random_state: for tests only.
         """
-        terms = Terms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
+        terms = AnswerTerms(epsilon=epsilon, delta=delta, rho=rho, noise=noise, fresh=fresh, random_state=random_state)
         if self._person is None:
             raise ParameterError(
                 "Rows are the unit of privacy, so there is nothing to limit.", fix='open the table with unit="..." .'
@@ -407,7 +407,7 @@ class PrivateTable(NumberAnswers):
             noise=noise,
         )
 
-    def _counted(self, keys: list[GroupKey], name: str, where: str | None, terms: Terms) -> Frame:
+    def _counted(self, keys: list[GroupKey], name: str, where: str | None, terms: AnswerTerms) -> Frame:
         frame = self._ask(self._question([CountRows()], where, keys), name, terms)
         return replace(frame, columns=(*frame.columns[:-1], frame.columns[-1].named("count")))
 

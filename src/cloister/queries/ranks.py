@@ -142,7 +142,7 @@ class RankSelection(PurePromise):
         """Return how many points the grid has."""
         return self.high - self.low + 1
 
-    def rank_margin(self, confidence: object = 0.95) -> float:
+    def rank_margin(self, confidence: Number = 0.95) -> float:
         """Return how far the rank of the answer is from the target at most, with a probability.
 
         The published bound ``(2 * sensitivity / epsilon) * ln(points / (1 - confidence))``. A target outside of the

@@ -16,7 +16,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from cloister.core.construction import construct
+from cloister.core.construction import construct, set_fields
 from cloister.core.validation import check_choice
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
@@ -49,7 +49,7 @@ class Text:
     text: str
 
     def __post_init__(self) -> None:
-        _set(self, text=markup.clean(self.text))
+        set_fields(self, text=markup.clean(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Bullets:
     items: Sequence[str]
 
     def __post_init__(self) -> None:
-        _set(self, items=markup.lines(self.items, name="items"))
+        set_fields(self, items=markup.lines(self.items, name="items"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Facts:
     rows: Sequence[tuple[str, Cell]]
 
     def __post_init__(self) -> None:
-        _set(self, rows=check_named_cells(self.rows, name="rows"))
+        set_fields(self, rows=check_named_cells(self.rows, name="rows"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class KeyFigure:
     status: Status = Status.NEUTRAL
 
     def __post_init__(self) -> None:
-        _set(self, label=markup.one_line(self.label, name="label"), value=markup.to_cell(self.value))
-        _set(self, meaning=markup.clean(self.meaning, name="meaning"), status=check_status(self.status))
+        set_fields(self, label=markup.one_line(self.label, name="label"), value=markup.to_cell(self.value))
+        set_fields(self, meaning=markup.clean(self.meaning, name="meaning"), status=check_status(self.status))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class KeyFigures:
     figures: Sequence[KeyFigure]
 
     def __post_init__(self) -> None:
-        _set(self, figures=all_of(KeyFigure, self.figures, name="figures"))
+        set_fields(self, figures=all_of(KeyFigure, self.figures, name="figures"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class TableBlock:
                 "A row of the table has another length than its columns.", fix="give every row one cell per column."
             )
         align = _alignments(self.align, rows, count=len(columns))
-        _set(self, columns=columns, rows=rows, align=align, caption=markup.clean(self.caption, name="caption"))
+        set_fields(self, columns=columns, rows=rows, align=align, caption=markup.clean(self.caption, name="caption"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Chart:
             raise ParameterTypeError(
                 "The chart is not a figure.", fix="make it with a function of cloister.plotting, or Figure.from_dict."
             )
-        _set(self, caption=markup.clean(self.caption, name="caption"))
+        set_fields(self, caption=markup.clean(self.caption, name="caption"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Series:
         reads = markup.lines(self.reads, name="reads")
         if reads:
             inputs.same_length(len(values), len(reads), names=("values", "reads"))
-        _set(self, name=markup.one_line(self.name, name="name"), values=tuple(values), reads=reads)
+        set_fields(self, name=markup.one_line(self.name, name="name"), values=tuple(values), reads=reads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +200,8 @@ class Bars:
             raise ParameterError("Bars without a series show nothing.", fix='give at least one Series("name", values).')
         for one in series:
             inputs.same_length(len(labels), len(one.values), names=("labels", "values"))
-        _set(self, labels=labels, series=series, caption=markup.clean(self.caption, name="caption"))
-        _set(self, maximum=self._full())
+        set_fields(self, labels=labels, series=series, caption=markup.clean(self.caption, name="caption"))
+        set_fields(self, maximum=self._full())
 
     def _full(self) -> float:
         largest = max((value for one in self.series for value in one.values if value is not None), default=0.0)
@@ -225,7 +225,7 @@ class Panels:
     blocks: Sequence[Block]
 
     def __post_init__(self) -> None:
-        _set(self, blocks=check_blocks(self.blocks))
+        set_fields(self, blocks=check_blocks(self.blocks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class Notice:
     def __post_init__(self) -> None:
         kind = NoticeKind(check_choice(self.kind, name="kind", allowed=tuple(NoticeKind)))
         title = markup.one_line(self.title, name="title") or _TITLES[kind]
-        _set(self, kind=kind, text=markup.clean(self.text), title=title)
+        set_fields(self, kind=kind, text=markup.clean(self.text), title=title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ class Code:
     def __post_init__(self) -> None:
         text = markup.clean(self.text).strip("\n")
         language = markup.one_line(self.language, name="language")
-        _set(self, text=text, language=language, caption=markup.clean(self.caption, name="caption"))
+        set_fields(self, text=text, language=language, caption=markup.clean(self.caption, name="caption"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +272,8 @@ class Check:
     note: str = ""
 
     def __post_init__(self) -> None:
-        _set(self, text=markup.clean(self.text), status=check_status(self.status))
-        _set(self, note=markup.clean(self.note, name="note"))
+        set_fields(self, text=markup.clean(self.text), status=check_status(self.status))
+        set_fields(self, note=markup.clean(self.note, name="note"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ class Checklist:
     items: Sequence[Check]
 
     def __post_init__(self) -> None:
-        _set(self, items=all_of(Check, self.items, name="items"))
+        set_fields(self, items=all_of(Check, self.items, name="items"))
 
 
 Block: TypeAlias = Text | Bullets | Facts | KeyFigures | TableBlock | Chart | Bars | Panels | Notice | Code | Checklist
@@ -357,11 +357,6 @@ def _is_numeric(cells: list[Cell]) -> bool:
     return any(isinstance(cell, int | float) for cell in cells) and all(
         cell is None or isinstance(cell, int | float) for cell in cells
     )
-
-
-def _set(target: object, **values: object) -> None:
-    for name, value in values.items():
-        object.__setattr__(target, name, value)
 
 
 def chart_table(figure: Figure, *, most: int) -> TableBlock | None:

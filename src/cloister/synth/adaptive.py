@@ -107,7 +107,7 @@ class AdaptiveMarginals(MarginalSynthesizer):
     def _weights(self, facts: SynthesisFacts) -> dict[Columns, int]:
         """Return the candidates: all subsets of the workload, weighted by how much of it they overlap."""
         domain = facts.domain
-        asked = self._all_sets(facts) if self.workload is None else self._asked(facts)
+        asked = self._all_sets(facts) if self.workload is None else self._stated_sets(facts)
         candidates = {
             part
             for item in set(asked)
@@ -127,7 +127,7 @@ class AdaptiveMarginals(MarginalSynthesizer):
             raise _too_large()
         return list(combinations(range(columns), many))
 
-    def _asked(self, facts: SynthesisFacts) -> list[Columns]:
+    def _stated_sets(self, facts: SynthesisFacts) -> list[Columns]:
         if isinstance(self.workload, str) or not isinstance(self.workload, Sequence):
             raise ParameterTypeError(
                 "workload is not a list of lists of columns.", fix='write workload=[["age", "income"], ["sex", "age"]].'

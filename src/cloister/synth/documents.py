@@ -6,7 +6,6 @@ Names and settings are for the command line and the hub. The document is that of
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -17,7 +16,8 @@ from cloister.core.random import SeededRandomSource
 from cloister.core.registry import Registry
 from cloister.data.schema import Schema
 from cloister.data.values import StorageType
-from cloister.errors import ModelError, ParameterError, did_you_mean
+from cloister.errors import ModelError
+from cloister.mechanisms.paid_fit import read_settings
 from cloister.mechanisms.saved_fits import SavedFits
 from cloister.synth._domain import TableDomain
 from cloister.synth.base import SynthesisFacts, Synthesizer, synthesizers
@@ -71,24 +71,8 @@ def make_synthesizer(name: str, *, settings: Iterable[str] = (), **parameters: A
     """
     spelled = name.replace("-", "_")
     kind, known = synthesizers.get(spelled), own_settings(spelled)
-    made: Synthesizer = kind(**parameters, **_read(settings, known))
+    made: Synthesizer = kind(**parameters, **read_settings(settings, known, whose="this method"))
     return made
-
-
-def _read(settings: Iterable[str], known: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for item in settings:
-        setting, equals, text = item.partition("=")
-        if not equals or setting not in known:
-            raise ParameterError(
-                f'"{setting}" is not a setting of this method.{did_you_mean(setting, known)}',
-                fix=f"write NAME=VALUE with one of {', '.join(known)}." if known else "leave the settings out.",
-            )
-        try:
-            found[setting] = json.loads(text)
-        except ValueError:
-            found[setting] = text
-    return found
 
 
 _SAVED = ("epsilon", "delta", "unit", "max_rows_per_unit", "adjacency", "expected_rows")

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.accounting.events import Event, GaussianEvent, PureEvent
+from cloister.accounting.events import Event
 from cloister.core.guarantees import Guarantee
 from cloister.core.random import RandomSource
 from cloister.core.validation import check_count
@@ -79,7 +79,7 @@ class _Work:
     steps: list[FitStep] = field(default_factory=list)
 
     def pay(self, label: str, share: Fraction) -> None:
-        self.steps.append(FitStep(label, _event(self.calibration, share)))
+        self.steps.append(FitStep(label, self.calibration.share_event(share)))
 
 
 @synthesizers.register("grouped_gaussian")
@@ -115,8 +115,8 @@ class GroupedGaussian(NumericSynthesizer):
 
     def _promise(self, facts: SynthesisFacts) -> tuple[Guarantee, Event | None]:
         calibration, grouping = self._calibration(), self._grouping_share(facts)
-        steps = [FitStep("correlations of columns", _event(calibration, grouping))] if grouping else []
-        steps.append(FitStep("regions and moments", _event(calibration, 1 - grouping)))
+        steps = [FitStep("correlations of columns", calibration.share_event(grouping))] if grouping else []
+        steps.append(FitStep("regions and moments", calibration.share_event(1 - grouping)))
         return calibration.guarantee(assumptions=facts.assumptions), calibration.event(tuple(steps))
 
     def _grouping_share(self, facts: SynthesisFacts) -> Fraction:
@@ -269,10 +269,3 @@ class GroupedGaussian(NumericSynthesizer):
 def _classes(facts: SynthesisFacts) -> int:
     label = label_of(facts.domain)
     return 1 if label is None else label.size
-
-
-def _event(calibration: NoiseCalibration, share: Fraction) -> Event:
-    """Return what a share is for the accountants, however it is spent."""
-    if calibration.is_pure:
-        return PureEvent(epsilon=calibration.epsilon * share)
-    return GaussianEvent(squared_multiplier=calibration.squared_multiplier / share)

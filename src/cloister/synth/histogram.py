@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from cloister.accounting.events import Event, PureEvent
 from cloister.core import validation
+from cloister.core.exact import Number
 from cloister.core.guarantees import Guarantee
 from cloister.core.postprocessing import norm_sub
 from cloister.core.result import Result
@@ -80,12 +81,12 @@ class RangeCount(Result):
         single = laplace_standard_deviation(Fraction(self.scale)) if self.noise == "laplace" else self.scale
         return math.sqrt(self.cells) * single
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return the half-width that covers the noise with a probability."""
         level = float(validation.check_confidence(confidence))
         return float(cells_half_width(self.noise, self.scale, self.cells, level))
 
-    def interval(self, confidence: object = 0.95) -> tuple[float, float]:
+    def interval(self, confidence: Number = 0.95) -> tuple[float, float]:
         """Return (low, high)."""
         margin = self.margin(confidence)
         return self.value - margin, self.value + margin

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.accounting.events import Event, GaussianEvent, PureEvent, SequenceEvent
+from cloister.accounting.events import Event, SequenceEvent
 from cloister.core.guarantees import Adjacency, Guarantee
 from cloister.core.random import RandomSource
 from cloister.core.validation import check_count
@@ -75,7 +75,7 @@ class MicroaggregatedGaussian(NumericSynthesizer):
     MicroaggregatedGaussian(epsilon=2.0, k=200)
     """
 
-    adjacency: Any = "replace"
+    adjacency: Adjacency | str = "replace"
     k: int | None = None
 
     sizes_: NDArray[np.int64] = field(init=False)
@@ -102,7 +102,7 @@ class MicroaggregatedGaussian(NumericSynthesizer):
 
     def _promise(self, facts: SynthesisFacts) -> tuple[Guarantee, Event | None]:
         calibration = self._replaced()
-        events = tuple(_event(calibration, share) for share in (_CENTERS, 1 - _CENTERS))
+        events = tuple(calibration.share_event(share) for share in (_CENTERS, 1 - _CENTERS))
         guarantee = self._calibration().guarantee(assumptions=(*facts.assumptions, "the number of rows is public"))
         return guarantee, SequenceEvent(events=events)
 
@@ -174,8 +174,8 @@ class MicroaggregatedGaussian(NumericSynthesizer):
         self.sizes_, self.rows_ = sizes, float(sizes.sum())
         calibration = self._replaced()
         self.steps_ = (
-            FitStep("centers of blocks", _event(calibration, _CENTERS)),
-            FitStep("squares of columns", _event(calibration, 1 - _CENTERS)),
+            FitStep("centers of blocks", calibration.share_event(_CENTERS)),
+            FitStep("squares of columns", calibration.share_event(1 - _CENTERS)),
         )
         self._tell(1.0, "done")
 
@@ -267,9 +267,3 @@ def _shares(noisy: Floats) -> Floats:
     totals = positive.sum(axis=1, keepdims=True)
     even = np.full_like(positive, 1.0 / max(1, positive.shape[1]))
     return np.asarray(np.divide(positive, totals, out=even, where=totals > 0))
-
-
-def _event(calibration: NoiseCalibration, share: Fraction) -> Event:
-    if calibration.is_pure:
-        return PureEvent(epsilon=calibration.epsilon * share)
-    return GaussianEvent(squared_multiplier=calibration.squared_multiplier / share)

@@ -37,7 +37,8 @@ from cloister.attacks.auditing.statistical_check import (
     largest_detectable_epsilon,
     takes_size,
 )
-from cloister.attacks.confidence import binomial_bounds
+from cloister.core.confidence import binomial_bounds
+from cloister.core.exact import Number
 from cloister.errors import ParameterError
 
 __all__ = [
@@ -65,8 +66,8 @@ def audit(
     mechanism: Callable[..., Any],
     neighbors: tuple[Any, Any] | Sequence[tuple[Any, Any]],
     *,
-    epsilon: object,
-    delta: object = 0,
+    epsilon: Number,
+    delta: Number = 0,
     samples: int = 50_000,
     confidence: float = 0.999,
     features: Mapping[str, Feature] | None = None,

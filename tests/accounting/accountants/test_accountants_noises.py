@@ -16,7 +16,6 @@ from cloister.accounting import (
     Event,
     LaplaceEvent,
     NumericalAccountant,
-    PldAccountant,
     PureAccountant,
     PureEvent,
     RepeatedEvent,
@@ -25,7 +24,7 @@ from cloister.accounting import (
 )
 from cloister.accounting.accountants._dominating_pairs import LaplaceLike, atoms
 from cloister.accounting.accountants._noise_losses import LatticeGaussian, SampledGaussian, SampledLaplace, noise_of
-from cloister.errors import AccountingError, ParameterError
+from cloister.errors import AccountingError
 from tests.support.releases import composed
 
 ACCOUNTANT = NumericalAccountant()
@@ -194,21 +193,3 @@ def test_lattice_counts_cost_less_than_by_their_rho() -> None:
     counts = RepeatedEvent(event=DiscreteGaussianEvent(squared_sigma=25, squared_sensitivity=1), count=40)
     by_rho = float(ZeroConcentratedAccountant().epsilon(counts, delta=1e-6))
     assert float(composed(counts, delta=1e-6).epsilon) < 0.95 * by_rho
-
-
-def test_the_former_name_still_works_and_says_so() -> None:
-    events = [LaplaceEvent(noise_multiplier=2)] * 3
-    with pytest.warns(DeprecationWarning, match="write NumericalAccountant"):
-        former = PldAccountant(interval=1e-4)
-    assert former.epsilon(events, delta=1e-6) == ACCOUNTANT.epsilon(events, delta=1e-6)
-    with pytest.warns(DeprecationWarning, match='accountant="numerical"'):
-        guarantee = composed(events, delta=1e-6, accountant="pld")
-    assert guarantee == composed(events, delta=1e-6, accountant="numerical")
-
-
-def test_the_former_name_gives_no_lower_bounds() -> None:
-    with (
-        pytest.warns(DeprecationWarning, match="deprecated"),
-        pytest.raises(ParameterError, match="dp-accounting itself"),
-    ):
-        PldAccountant(pessimistic=False)

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 import cloister as cl
-from cloister.anonymize._partition import full_domain
 from cloister.anonymize.models import EquivalenceClasses, all_hold, check_of, classes_of, distances
 from cloister.anonymize.models.equivalence_classes import sum_by_key
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
 from cloister.errors import ParameterTypeError
 from tests.anonymize.models import reference
-from tests.anonymize.tables import attained, cells_of, classes_from_counts
+from tests.anonymize.tables import attained, cells_of, classes_from_counts, full_domain
 from tests.support.thoroughness import examples
 
 VALUES = ("a", "b", "c", "d", "e")

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 import cloister as cl
 from cloister.anonymize import regions as regions_module
-from cloister.anonymize._partition import full_domain, whole
+from cloister.anonymize._partition import whole
 from cloister.anonymize._suppression import suppress_failing
 from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.models import check_of, classes_of, classes_of_cells
@@ -20,7 +20,7 @@ from cloister.anonymize.regions import Regions, Values
 from cloister.data.columns import Column
 from cloister.data.hierarchy import Hierarchy
 from cloister.errors import SchemaError
-from tests.anonymize.tables import attained, cells_of, coded
+from tests.anonymize.tables import attained, cells_of, coded, full_domain
 
 AGES = (20, 21, 22, 23)
 CITIES = ("n1", "n2", "s1")

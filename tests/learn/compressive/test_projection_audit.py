@@ -14,7 +14,6 @@ from cloister.errors import CloisterError, DataError, ParameterError, UnsafeMech
 from cloister.learn.compressive._attackers import (
     RECONSTRUCTIONS,
     Attempt,
-    _interval,
     known_row_attempt,
     reconstruct_rows,
     reconstruction_error,
@@ -214,12 +213,6 @@ def test_equal_releases_are_not_told_apart() -> None:
     found = known_row_attempt(np.array([[1.0], [1.0], [2.0], [3.0]]), SeededRandomSource(1))
     assert found.value == pytest.approx(3 / 4)
     assert "without z" in str(found)
-
-
-def test_intervals_at_their_ends() -> None:
-    assert _interval(0, 10)[0] == 0
-    assert _interval(10, 10)[1] == 1
-    assert _interval(5, 10) == pytest.approx((0.1871, 0.8129), abs=1e-4)
 
 
 def test_a_certain_guess_has_no_normalized_error() -> None:

@@ -8,7 +8,7 @@ import pytest
 from cloister.local import Bins
 from cloister.local.naive_bayes._class_means import ClassVector
 from cloister.local.naive_bayes._joint_tables import JointTable, project_probabilities
-from cloister.local.naive_bayes._questions import JointCoding, joint_code
+from cloister.local.naive_bayes._questions import JointCoding
 from cloister.local.naive_bayes.gaussian_model import class_means
 from cloister.testing import check_golden, load_golden, load_goldens
 
@@ -39,6 +39,10 @@ def conditionals(counts: list[int], classes: int) -> list[list[float]]:
     coding = JointCoding((len(counts) // classes,), classes)
     table = JointTable(coding.table(np.array(counts), 0), sum(counts), 0.0, 1.0)
     return [row.tolist() for row in project_probabilities(table, smoothing=0)]
+
+
+def joint_code(value: int, label: int, *, classes: int) -> int:
+    return int(JointCoding((value,), classes).encode([np.array([value - 1])], np.array([label - 1]))[0]) + 1
 
 
 FUNCTIONS = {"joint_codes": joint_code, "bins": binned, "class_means": noiseless_means, "conditionals": conditionals}

@@ -9,7 +9,6 @@ import pytest
 
 from cloister.local import Collector, Survey, SurveyQuestion
 from cloister.local.survey import SurveyResult, example_survey, simulate
-from cloister.local.survey._result_report import levels_chart
 from cloister.local.survey.results import TOO_FEW
 
 
@@ -146,5 +145,3 @@ def test_charts_show_margins(result: SurveyResult) -> None:
     mean = json.dumps(result.plot("sleep").to_dict())
     assert "level low" in mean
     assert "everybody" in mean
-    counts = json.dumps(levels_chart(result["married"]).to_dict())
-    assert "off" in counts

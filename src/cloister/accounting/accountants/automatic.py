@@ -22,7 +22,7 @@ from cloister.accounting.accountants.base import (
     tally,
 )
 from cloister.accounting.accountants.closed_form import GaussianAccountant, PureAccountant, ZeroConcentratedAccountant
-from cloister.accounting.accountants.numerical import NumericalAccountant, PldAccountant
+from cloister.accounting.accountants.numerical import NumericalAccountant
 from cloister.accounting.accountants.renyi import RenyiAccountant
 from cloister.accounting.events import Event, SubsampledEvent
 from cloister.core import validation
@@ -258,8 +258,6 @@ def compare(events: Events, *, delta: Number) -> dict[str, Fraction]:
 
 def accountant_named(name: str) -> Accountant:
     """Return an accountant by its name."""
-    if name == PldAccountant.name:
-        return PldAccountant()
     known = {cls.name: cls for cls in _ACCOUNTANTS}
     validation.check_choice(name, name="accountant", allowed=("auto", *known))
     return known[name]()

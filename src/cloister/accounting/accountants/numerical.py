@@ -11,7 +11,6 @@ composed, each with all other events, and the larger answer counts.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
@@ -36,9 +35,8 @@ from cloister.accounting.conversions import delta_too_small
 from cloister.accounting.events import Event
 from cloister.core import exact, validation
 from cloister.core.exact import Number, sum_above
-from cloister.errors import ParameterError
 
-__all__ = ["NumericalAccountant", "PldAccountant"]
+__all__ = ["NumericalAccountant"]
 
 
 MOST_GROUPS = 64
@@ -337,27 +335,3 @@ def _smallest_epsilon(tilted: Tilted, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if tilted.delta(middle) <= delta else (middle, high)
     return high
-
-
-class PldAccountant(NumericalAccountant):
-    """The former name of an accountant by dp-accounting; now the numerical accountant under another name.
-
-    Deprecated: write `NumericalAccountant`, or ``accountant="numerical"``. The next release no longer has this name.
-
-    Args:
-        interval: Not used any more; the numerical accountant chooses its grid by itself.
-        pessimistic: Must be true. Lower bounds are for checks, with dp-accounting itself.
-    """
-
-    name = "pld"
-
-    def __init__(self, *, interval: float | None = None, pessimistic: bool = True) -> None:  # noqa: ARG002  # not used any more
-        warnings.warn(
-            'PldAccountant and accountant="pld" are deprecated: write NumericalAccountant and accountant="numerical".',
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        if not pessimistic:
-            raise ParameterError(
-                "An accountant gives upper bounds only.", fix="leave pessimistic out, or use dp-accounting itself."
-            )

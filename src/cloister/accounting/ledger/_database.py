@@ -151,15 +151,15 @@ class PooledDatabase(Database):
                 connection.execute("COMMIT")
                 healthy = True
             finally:
-                self._put_back(connection, healthy=healthy)
+                self._return_connection(connection, healthy=healthy)
 
     def _begun(self, begin: str) -> Any:  # a connection of any driver
         while True:
-            connection, fresh = self._taken()
+            connection, fresh = self._take_connection()
             try:
                 connection.execute(begin)
             except BaseException as error:
-                self._put_back(connection, healthy=False)
+                self._return_connection(connection, healthy=False)
                 # Only an idle connection can have gone stale, and nothing was written before BEGIN: trying again
                 # spends nothing twice.
                 if fresh or not isinstance(error, self._driver_errors) or not self._is_stale(error):
@@ -167,7 +167,7 @@ class PooledDatabase(Database):
             else:
                 return connection
 
-    def _taken(self) -> tuple[Any, bool]:
+    def _take_connection(self) -> tuple[Any, bool]:
         while self._idle:
             # Another thread may take the last connection between the look and the grasp.
             with suppress(IndexError):
@@ -177,7 +177,7 @@ class PooledDatabase(Database):
                 _ABANDONED.append(connection)
         return self._connect(), True
 
-    def _put_back(self, connection: Any, *, healthy: bool) -> None:
+    def _return_connection(self, connection: Any, *, healthy: bool) -> None:
         if healthy and not self._closed:
             self._idle.append((os.getpid(), connection))
         else:

@@ -218,8 +218,8 @@ class SqliteDatabase(SqliteDialect, PooledDatabase):
             connection.close()
             raise
 
-    def _taken(self) -> tuple[Any, bool]:
-        connection, fresh = super()._taken()
+    def _take_connection(self) -> tuple[Any, bool]:
+        connection, fresh = super()._take_connection()
         try:
             # A file put in the place of the ledger would be another budget under the same name.
             if self._file_identity() != self._identity:
@@ -303,7 +303,7 @@ class MemoryDatabase(SqliteDialect, PooledDatabase):
     def _connect(self) -> Any:  # never returns
         raise LedgerError("This ledger has been closed.", fix="open a new one with cloister.open_ledger(...).")
 
-    def _taken(self) -> tuple[Any, bool]:
+    def _take_connection(self) -> tuple[Any, bool]:
         # A forked child has a copy of the memory, and of the budget.
         if os.getpid() != self._process:
             raise LedgerError(
@@ -312,16 +312,16 @@ class MemoryDatabase(SqliteDialect, PooledDatabase):
             )
         self._turn.acquire()
         try:
-            return super()._taken()
+            return super()._take_connection()
         except BaseException:
             self._turn.release()
             raise
 
-    def _put_back(self, connection: Any, *, healthy: bool) -> None:
+    def _return_connection(self, connection: Any, *, healthy: bool) -> None:
         # Closing the connection would lose the ledger, so that it is rolled back and kept.
         if not healthy and connection.in_transaction:
             connection.execute("ROLLBACK")
-        super()._put_back(connection, healthy=True)
+        super()._return_connection(connection, healthy=True)
         self._turn.release()
 
     def _explained(self, error: Exception) -> LedgerError:  # noqa: ARG002

@@ -33,7 +33,7 @@ from cloister.data.engines.base import ARROW_TYPES
 from cloister.data.hierarchy import Hierarchy
 from cloister.data.schema import Schema
 from cloister.data.schema_file import YamlBlock, read_hierarchy
-from cloister.data.sources import open_table
+from cloister.data.sources import ensure_open, open_table
 from cloister.data.table import Table
 from cloister.errors import ParameterError, ParameterTypeError, did_you_mean
 
@@ -81,7 +81,7 @@ def need_names(value: object, *, what: str = "columns") -> tuple[str, ...]:
     return tuple(listed)
 
 
-def need_name(value: object) -> str:
+def need_column_name(value: object) -> str:
     """Return one name of a column."""
     if not isinstance(value, str) or not value:
         raise ParameterTypeError("column is not the name of a column.", fix='write for example column="age".')
@@ -301,11 +301,6 @@ class Operation(ABC):
 
 operations: Registry[type[Operation]] = Registry("operation")
 """Every operation by the name that it has in a recipe."""
-
-
-def ensure_open(table: Any) -> Table:  # what open_table takes
-    """Return a table, opened if it is not yet."""
-    return table if isinstance(table, Table) else open_table(table)
 
 
 def restate_schema(schema: Schema | None, operation: Operation, after: pa.Table) -> Schema | None:

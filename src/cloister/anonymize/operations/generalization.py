@@ -37,7 +37,7 @@ from cloister.anonymize.operations.base import (
     Operation,
     OperationContext,
     hierarchy_for,
-    need_name as column_name,
+    need_column_name,
     need_text,
     operations,
 )
@@ -91,7 +91,7 @@ class Generalize(Operation):
         construct(self, column=column, level=level, labels=labels, intervals=intervals, hierarchy=hierarchy)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "column", column_name(self.column))
+        object.__setattr__(self, "column", need_column_name(self.column))
         object.__setattr__(self, "labels", _texts(self.labels, name="labels"))
         object.__setattr__(self, "intervals", _texts(self.intervals, name="intervals"))
         if (self.level is not None) + bool(self.labels) + bool(self.intervals) != 1:
@@ -206,7 +206,7 @@ class _Coding(Operation):
     is_beyond: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "column", column_name(self.column))
+        object.__setattr__(self, "column", need_column_name(self.column))
         object.__setattr__(self, "limit", _limit(self.limit))
         if self.label is not None:
             need_text(self.label, name="label")
@@ -292,7 +292,7 @@ class Round(Operation):
         construct(self, column=column, base=base)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "column", column_name(self.column))
+        object.__setattr__(self, "column", need_column_name(self.column))
         object.__setattr__(self, "base", check_positive(self.base, name="base"))
 
     def transform(self, rows: pa.Table, context: OperationContext) -> pa.Table:  # noqa: ARG002  # the family's signature

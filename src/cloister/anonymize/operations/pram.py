@@ -24,8 +24,7 @@ from cloister.anonymize.operations._arrow_columns import Integers, column_of, en
 from cloister.anonymize.operations.base import (
     Operation,
     OperationContext,
-    ensure_open,
-    need_name as column_name,
+    need_column_name,
     operations,
 )
 from cloister.core.construction import construct
@@ -33,6 +32,7 @@ from cloister.core.exact import Number
 from cloister.core.guarantees import Adjacency, Guarantee, NoGuarantee, PureDP
 from cloister.core.validation import check_epsilon, check_probability
 from cloister.data.columns import Category, Column, clean_categories
+from cloister.data.sources import ensure_open
 from cloister.errors import DataError, MissingBoundsError, ParameterError
 from cloister.mechanisms.transitions import (
     Matrix,
@@ -129,7 +129,7 @@ class PostRandomize(Operation):
         )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "column", column_name(self.column))
+        object.__setattr__(self, "column", need_column_name(self.column))
         if self.categories is not None:
             object.__setattr__(self, "categories", clean_categories(self.categories))
         if (self.epsilon is None) == (self.matrix is None):

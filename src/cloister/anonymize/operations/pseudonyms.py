@@ -42,7 +42,7 @@ from cloister.anonymize.operations._arrow_columns import (
 from cloister.anonymize.operations.base import (
     Operation,
     OperationContext,
-    need_name as column_name,
+    need_column_name,
     need_names,
     operations,
 )
@@ -103,7 +103,7 @@ class Pseudonymize(Operation):
         )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "column", column_name(self.column))
+        object.__setattr__(self, "column", need_column_name(self.column))
         object.__setattr__(self, "key", Secret.of(self.key))
         object.__setattr__(self, "normalize", _normalizations(self.normalize))
         check_domain(self.domain)
@@ -143,7 +143,7 @@ class RandomTokens(Operation):
     length: int = 26
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "column", column_name(self.column))
+        object.__setattr__(self, "column", need_column_name(self.column))
         _check_length(self.length)
 
     def transform(self, rows: pa.Table, context: OperationContext) -> pa.Table:
@@ -301,7 +301,7 @@ class ShiftDates(Operation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", need_names(self.columns))
-        object.__setattr__(self, "subject", column_name(self.subject))
+        object.__setattr__(self, "subject", need_column_name(self.subject))
         object.__setattr__(self, "key", Secret.of(self.key))
         check_domain(self.domain)
         check_count(self.most_days, name="most_days", at_least=1)

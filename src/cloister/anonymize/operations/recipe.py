@@ -15,7 +15,7 @@ anew, as they should, unless a seed is given, which is for tests only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,18 +24,17 @@ from cloister.anonymize.operations.base import (
     Operation,
     OperationContext,
     StepLog,
-    ensure_open,
     operations,
     restate_schema,
 )
 from cloister.core.atomic_files import write_text
 from cloister.core.guarantees import Caveat
 from cloister.core.random import RandomState, caveats_of, random_source
-from cloister.data.schema_file import dump_yaml, load_yaml
-from cloister.data.sources import open_table
+from cloister.data.schema_file import check_keys, dump_yaml, load_yaml
+from cloister.data.sources import ensure_open, open_table
 from cloister.data.table import Table
 from cloister.data.text_files import read_text
-from cloister.errors import CloisterError, ParameterError, ParameterTypeError, SchemaError, did_you_mean
+from cloister.errors import CloisterError, ParameterError, ParameterTypeError, SchemaError
 
 VERSION = "cloister.recipe/1"
 _KEYS = ("schema", "operations", "anonymize")
@@ -201,7 +200,7 @@ class Recipe:
         """
         if not isinstance(data, Mapping):
             raise SchemaError("The recipe is empty or not a mapping.", fix=f"{_EXAMPLE}.")
-        _check_keys(data, _KEYS, where="The recipe")
+        check_keys(data, _KEYS, where="The recipe")
         if data.get("schema") != VERSION:
             raise SchemaError(
                 "The recipe does not have a version marker that this cloister reads.", fix=f"write schema: {VERSION}."
@@ -256,13 +255,5 @@ def _operation(item: Any, number: int, folder: Path | None) -> Operation:  # fro
 def _check_step(settings: Any) -> Mapping[str, Any]:  # from outside, hence anything
     if not isinstance(settings, Mapping):
         raise SchemaError("anonymize is not a mapping of settings.", fix="write anonymize: {algorithm: mondrian}.")
-    _check_keys(settings, _STEP_KEYS, where="The anonymize step")
+    check_keys(settings, _STEP_KEYS, where="The anonymize step")
     return dict(settings)
-
-
-def _check_keys(data: Mapping[Any, Any], known: Iterable[str], *, where: str) -> None:
-    for key in data:
-        if key not in known:
-            raise SchemaError(
-                f'{where} has the unknown key "{key}".{did_you_mean(str(key), known)}', fix=f"use {', '.join(known)}."
-            )

@@ -37,7 +37,7 @@ from cloister.anonymize.operations._arrow_columns import (
 from cloister.anonymize.operations.base import (
     Operation,
     OperationContext,
-    need_name as column_name,
+    need_column_name,
     need_names,
     operations,
 )
@@ -82,7 +82,7 @@ class Swap(Operation):
         construct(self, column=column, percent=percent, within=within)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "column", column_name(self.column))
+        object.__setattr__(self, "column", need_column_name(self.column))
         object.__setattr__(self, "percent", check_positive(self.percent, name="percent"))
         object.__setattr__(self, "within", need_names(self.within, what="within") if self.within else ())
         if self.percent > 100:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cloister.anonymize.comparison import Comparison
 from cloister.anonymize.labels import ReadLabels, leaf_numbers
 from cloister.core.random import SeededRandomSource, permutation
-from cloister.core.wordings import percent
+from cloister.core.wordings import format_points, percent
 
 __all__ = ["LinkageRate", "measure_linkage"]
 
@@ -41,7 +41,8 @@ class LinkageRate:
     margin: float
 
     def __str__(self) -> str:
-        return f"{percent(self.rate)} ± {100 * self.margin:.2g} right by distance, {percent(self.baseline)} by chance"
+        margin = format_points(self.margin, digits=2)
+        return f"{percent(self.rate)} ± {margin} right by distance, {percent(self.baseline)} by chance"
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""

@@ -25,7 +25,7 @@ from cloister.anonymize.cells import CodedCells
 from cloister.anonymize.comparison import Comparison
 from cloister.anonymize.labels import ReadLabels
 from cloister.core.random import SeededRandomSource, integers_below, permutation
-from cloister.core.wordings import percent
+from cloister.core.wordings import format_points, percent
 from cloister.errors import DataError, MissingExtraError, ParameterError
 
 __all__ = ["Learning", "LearningScore", "encode", "encode_raw", "measure_learning"]
@@ -126,11 +126,11 @@ class Learning:
     majority: float
 
     def __str__(self) -> str:
-        low, high = (100 * end for end in self.accuracy.interval)
+        low, high = (format_points(end, signed=True) for end in self.accuracy.interval)
         return (
             f"{self.target} predicted in {percent(self.accuracy.released)} of rows, "
             f"{percent(self.accuracy.original)} when trained on the original "
-            f"(difference {low:+.1f} to {high:+.1f} points, 95%)"
+            f"(difference {low} to {high} points, 95%)"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from cloister.anonymize.risk._linkage import LinkageRate, measure_linkage
 from cloister.anonymize.utility._learning import Learning, measure_learning
 from cloister.anonymize.utility.losses import Losses, SquaredError, measure_losses, measure_squares
 from cloister.core.random import RandomSource, SeededRandomSource, integers_below, permutation
-from cloister.core.wordings import percent
+from cloister.core.wordings import format_points, percent
 
 __all__ = [
     "QueryErrors",
@@ -227,6 +227,7 @@ class ReleaseUtility:
     def summary(self) -> tuple[tuple[str, str], ...]:
         """Return a small table of (name, text) rows for a person."""
         losses = self.losses
+        farthest = format_points(max(self.marginals.values()), rounding="up")
         worst = max(losses.by_column, key=losses.by_column.__getitem__)
         rows = [
             ("loss (NCP)", f"{losses.ncp:.4f}; most in {worst} ({losses.by_column[worst]:.3g})"),
@@ -238,7 +239,7 @@ class ReleaseUtility:
                 "count questions",
                 f"off by {percent(self.queries.median)} (median), {percent(self.queries.mean)} (mean)",
             ),
-            ("shares of values", f"off by {100 * max(self.marginals.values()):.3g} points at most"),
+            ("shares of values", f"off by {farthest} points at most"),
         ]
         if self.linkage is not None:
             rows.append(("record linkage", str(self.linkage)))

@@ -17,9 +17,9 @@ from cloister.attacks.anatomy._assignments import Floats, Indices
 from cloister.attacks.anatomy._guesses import KINDS, AnatomyGuesses
 from cloister.attacks.anatomy._two_tables import PublishedAnatomy
 from cloister.attacks.calibration import Calibration, calibration_of, coverage_of
-from cloister.attacks.confidence import binomial_bounds
 from cloister.attacks.details import HELD, AttackDetails, Row, fact
 from cloister.attacks.result import AttackResult
+from cloister.core.confidence import binomial_bounds
 from cloister.core.wordings import percent
 from cloister.report import Block, Chart, TableBlock, Text
 

@@ -21,6 +21,7 @@ from cloister.attacks.anatomy.anatomy_details import AnatomyDetails, Run, score_
 from cloister.attacks.release_attacks import AttackChoice, offer_attack
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.exact import Number
 from cloister.core.provenance import TWO_TABLES
 from cloister.core.random import RandomState, random_source
 
@@ -56,7 +57,7 @@ def anatomy_em(
     bins: int = 20,
     group: str = GROUP,
     count: str = COUNT,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[AnatomyDetails]:
     """Return how often an attacker is right who learns naive Bayes from the groups by expectation-maximization.
@@ -134,7 +135,7 @@ def anatomy_definetti(
     bins: int = 20,
     group: str = GROUP,
     count: str = COUNT,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[AnatomyDetails]:
     """Return how often an attacker is right who samples assignments of the values from their posterior.

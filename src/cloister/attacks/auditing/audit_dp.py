@@ -19,10 +19,11 @@ from typing import Any, ClassVar
 from cloister.attacks.auditing.exact_check import Counterexample, ExactReport, ExactVerdict, check_exactly
 from cloister.attacks.auditing.features import Feature, reader
 from cloister.attacks.auditing.statistical_check import AuditReport, Outputs, audit_samples, neighbor_pairs, takes_size
-from cloister.attacks.confidence import binomial_bounds
 from cloister.attacks.details import HELD, AttackDetails, Row, fact
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import binomial_bounds
+from cloister.core.exact import Number
 from cloister.errors import ParameterError, ParameterTypeError, PrivacyRefutedError
 
 __all__ = ["AuditDetails", "audit_dp"]
@@ -224,8 +225,8 @@ def audit_dp(
     mechanism: Any,
     neighbors: Iterable[Any],
     *,
-    epsilon: object,
-    delta: object = 0,
+    epsilon: Number,
+    delta: Number = 0,
     mode: str = "auto",
     samples: int | None = None,
     confidence: float = 0.999,

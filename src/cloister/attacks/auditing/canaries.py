@@ -43,8 +43,8 @@ def audit_mechanism_once(
     canaries: int = 1_000,
     score: Callable[[Any], Any] | None = None,
     epsilon: Number | None = None,
-    delta: object = None,
-    confidence: object = 0.95,
+    delta: Number | None = None,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[OneRunDetails]:
     """Audit a mechanism for vectors in one run: each canary adds 1 to a coordinate of its own.
@@ -71,9 +71,9 @@ def audit_queries_once(
     ask: Callable[[PrivateTable], Any] | None = None,
     *,
     epsilon: Number,
-    delta: object = 0,
+    delta: Number = 0,
     canaries: int = 1_000,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[OneRunDetails]:
     """Audit answers of a `PrivateTable` in one run: each canary is one row, in a group of its own.
@@ -107,7 +107,7 @@ def audit_estimator_once(
     *,
     canaries: tuple[Any, Any],
     score: Callable[[Any, Any, Any], Any] | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[OneRunDetails]:
     """Audit a private estimator in one fit, with rows of which each is in by a fair coin.
@@ -145,7 +145,7 @@ def audit_synthesizer_once(
     *,
     canaries: Any = 200,
     rows: int | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[OneRunDetails]:
     """Audit a synthesizer with one fit, and another one without any canary to compare it with.
@@ -235,7 +235,7 @@ def _check_rows(subject: Any) -> None:
         )
 
 
-def _claim(guarantee: Any, epsilon: object, delta: object) -> dict[str, Any]:
+def _claim(guarantee: Any, epsilon: Number | None, delta: Number | None) -> dict[str, Any]:
     """Return the claim that was given, or else the one that a guarantee makes."""
     stated: dict[str, Any] = {}
     if isinstance(guarantee, PureDP | ApproxDP):

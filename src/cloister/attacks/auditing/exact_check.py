@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
 from cloister.core import exact, validation
+from cloister.core.exact import Number
 from cloister.errors import ParameterError, ParameterTypeError, PrivacyRefutedError
 
 __all__ = [
@@ -255,7 +256,7 @@ class ExactReport:
         """Return whether the claim is disproven."""
         return self.verdict is ExactVerdict.REFUTED
 
-    def delta_at(self, epsilon: object) -> Fraction:
+    def delta_at(self, epsilon: Number) -> Fraction:
         """Return the smallest delta, rounded up, that is true at an epsilon: the worst of all pairs, both ways."""
         factor = exact.exp_bounds(validation.check_epsilon(epsilon, allow_zero=True))
         return max(direction.divergence(factor)[1] for direction in self.directions)
@@ -282,8 +283,8 @@ def check_exactly(
     distribution: Callable[[Any], Outputs],
     neighbors: Iterable[tuple[Any, Any]],
     *,
-    epsilon: object,
-    delta: object = 0,
+    epsilon: Number,
+    delta: Number = 0,
     densities: bool = False,
     tolerance: object = TOLERANCE,
 ) -> ExactReport:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.auditing.statistical_check import Column, Columns, Outputs, Reader
-from cloister.attacks.confidence import Floats
+from cloister.core.confidence import Floats
 from cloister.core.result import Result
 from cloister.queries.answers import Frame
 

@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import binomial_interval
+from cloister.core.exact import Number
 from cloister.core.random import SeededRandomSource, permutation
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError, PrivacyRefutedError
@@ -117,10 +118,10 @@ def audit_one_run(
     included: Any,
     scores: Any,
     *,
-    epsilon: object = None,
-    delta: object = 0,
+    epsilon: Number | None = None,
+    delta: Number = 0,
     guesses: tuple[int, int] | Sequence[tuple[int, int]] | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[OneRunDetails]:
     """Return a lower bound on epsilon from canaries of which each was in the data by a fair coin of its own.
 

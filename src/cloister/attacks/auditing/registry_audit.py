@@ -17,6 +17,7 @@ from cloister.attacks.auditing._audit_subjects import FAMILIES, AuditSubject, cl
 from cloister.attacks.auditing.audit_dp import audit_dp
 from cloister.attacks.auditing.statistical_check import largest_detectable_epsilon
 from cloister.core import validation
+from cloister.core.exact import Number
 from cloister.errors import CloisterError, CloisterWarning, ParameterError, PrivacyRefutedError
 
 if TYPE_CHECKING:
@@ -160,11 +161,11 @@ class AuditsOfEverything:
 
 def audit_everything(
     *,
-    epsilon: object = 1,
+    epsilon: Number = 1,
     seconds: object = 300,
     families: Iterable[str] = FAMILIES,
     names: Iterable[str] | None = None,
-    confidence: object = 0.999,
+    confidence: Number = 0.999,
     progress: Progress | None = None,
 ) -> AuditsOfEverything:
     """Audit every registered mechanism, estimator and synthesizer on small neighbors.

@@ -20,8 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import Floats, binomial_bounds
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_bounds
+from cloister.core.exact import Number
 from cloister.errors import ParameterError, PrivacyRefutedError
 
 __all__ = ["AuditReport", "OutputEvent", "audit_samples", "largest_detectable_epsilon", "neighbor_pairs", "takes_size"]
@@ -106,10 +107,10 @@ def audit_samples(
     draw: Callable[[Any, int], Outputs],
     neighbors: object,
     *,
-    epsilon: object,
-    delta: object,
+    epsilon: Number,
+    delta: Number,
     samples: object,
-    confidence: object,
+    confidence: Number,
     read: Reader,
 ) -> AuditReport:
     """Return a lower bound on the epsilon of whatever outputs are drawn from.

@@ -15,7 +15,7 @@ from cloister.core.random import RandomSource
 from cloister.core.validation import check_choice
 from cloister.data.columns import Role
 from cloister.data.schema import Schema
-from cloister.data.sources import open_table
+from cloister.data.sources import ensure_open
 from cloister.data.table import Table
 from cloister.errors import ParameterError, ParameterTypeError
 
@@ -87,7 +87,7 @@ def subject_of(
     made = kind_of(release, kind)
     if made == MODEL:
         return _model(release, original, control, guarantee, source)
-    rows = None if original is None else _table(original)
+    rows = None if original is None else ensure_open(original)
     if rows is None and not isinstance(release, Release | AnatomyRelease):
         raise ParameterError(
             "The gate needs the rows that this release is about.", fix="give original=, the table it was made from."
@@ -102,7 +102,7 @@ def subject_of(
         kind=made,
         release=_open_release(release),
         original=rows,
-        control=None if control is None else _table(control),
+        control=None if control is None else ensure_open(control),
         quasi=known,
         sensitive=_sensitive(release, rows, sensitive),
         guarantee=_promise(release, guarantee),
@@ -163,12 +163,8 @@ def _share_in_common(members: Any, others: Any) -> float:
 
 def _open_release(release: Any) -> Any:
     if isinstance(release, tuple | list):
-        return tuple(_table(part) for part in release)
-    return release if isinstance(release, Release | AnatomyRelease) else _table(release)
-
-
-def _table(table: Any) -> Table:
-    return table if isinstance(table, Table) else open_table(table)
+        return tuple(ensure_open(part) for part in release)
+    return release if isinstance(release, Release | AnatomyRelease) else ensure_open(release)
 
 
 def _quasi(original: Table | None, named: Sequence[str] | None) -> tuple[str, ...] | None:

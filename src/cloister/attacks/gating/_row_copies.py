@@ -38,9 +38,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.gating._row_keys import MISSING, RESOLUTIONS, WRITTEN, Keys, RowPair, once, read_pair
 from cloister.attacks.gating.policy import GatePolicy
+from cloister.core.confidence import binomial_interval
 from cloister.core.random import RandomSource, permutation
 from cloister.data.mixed_rows import MixedRows, nearest_rows
 from cloister.data.table import Table

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.gating.policy import GatePolicy
 from cloister.attacks.result import AttackResult
-from cloister.core.wordings import percent
+from cloister.core.confidence import binomial_interval
+from cloister.core.wordings import format_points, percent
 
 if TYPE_CHECKING:
     from cloister.attacks.models.membership import MembershipDetails
@@ -114,7 +114,7 @@ def judge_advantage(result: AttackResult, *, policy: GatePolicy) -> GateJudgment
     holds = result.interval[0] <= result.baseline + policy.max_excess
     return GateJudgment(
         f"Right in {percent(result.success)} of cases ({_between(result)}), guessing in {percent(result.baseline)}; "
-        f"{100 * policy.max_excess:g} points more are allowed.",
+        f"{format_points(policy.max_excess)} points more are allowed.",
         holds=holds,
         decides=not holds or result.interval[1] <= result.baseline + _UNTOLD,
     )
@@ -127,8 +127,8 @@ def judge_excess(result: AttackResult, *, policy: GatePolicy) -> GateJudgment:
     holds = result.interval[0] <= compared + policy.max_excess
     return GateJudgment(
         f"Right in {percent(result.success)} of cases ({_between(result)}), guessing in {percent(result.baseline)}, on "
-        f"people outside the data in {percent(result.control or 0.0)}; {100 * policy.max_excess:g} points more are "
-        "allowed.",
+        f"people outside the data in {percent(result.control or 0.0)}; {format_points(policy.max_excess)} points more "
+        "are allowed.",
         holds=holds,
         decides=not holds or result.interval[1] <= compared + _UNTOLD,
     )

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.anonymize.operations.noise import standard_normals, uniforms
-from cloister.attacks.confidence import Floats
 from cloister.attacks.integrity.robustness import (
     RobustnessResult,
     common_share,
@@ -28,6 +27,8 @@ from cloister.attacks.integrity.robustness import (
 )
 from cloister.attacks.models._victim import Integers, Labeled, Victim, linear_layer
 from cloister.core import validation
+from cloister.core.confidence import Floats
+from cloister.core.exact import Number
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.errors import ParameterError
 
@@ -168,7 +169,7 @@ def evasion(
     aim: Any = None,
     steps: int = 10,
     target: str | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> RobustnessResult:
     """Measure the accuracy of a model on inputs that were changed to mislead it, by how much they may be changed.

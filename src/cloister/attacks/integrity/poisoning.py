@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from cloister.attacks.confidence import Floats
 from cloister.attacks.integrity.robustness import (
     RobustnessPoint,
     RobustnessResult,
@@ -30,8 +29,11 @@ from cloister.attacks.integrity.robustness import (
     read_strengths,
 )
 from cloister.attacks.models._membership_scores import Trainer, trainer_of
-from cloister.attacks.models._victim import Labeled, Victim, as_matrix, need_learning
+from cloister.attacks.models._victim import Labeled, Victim, as_matrix
 from cloister.core import validation
+from cloister.core.confidence import Floats
+from cloister.core.exact import Number
+from cloister.core.lazy_imports import need_learning
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.errors import ParameterError
 
@@ -183,7 +185,7 @@ def poisoning(
     steps: int = 20,
     target: str | None = None,
     trainer: Trainer | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> RobustnessResult:
     """Measure how the accuracy falls as more of the training data are poisoned, without and with a filter.

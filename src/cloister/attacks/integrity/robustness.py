@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.models._victim import Labeled, as_matrix, read_labeled
 from cloister.core import exact
+from cloister.core.confidence import binomial_interval
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError
 from cloister.report import (

@@ -15,7 +15,7 @@ from cloister.attacks.integrity.evasion import NORMS, Space, misleading_rows, sl
 from cloister.attacks.integrity.robustness import APART, HONEST, read_numbers
 from cloister.attacks.models._victim import Victim
 from cloister.core import validation
-from cloister.core.wordings import percent
+from cloister.core.wordings import format_points, percent
 from cloister.errors import ParameterError
 from cloister.report import Report, Section, Status, TableBlock, Text, Verdict, escape_text
 
@@ -57,8 +57,9 @@ class TransferResult:
             if made != tried
         ]
         drop, made, tried = max(drops)
+        cost = format_points(max(drop, 0), digits=2)
         return (
-            f"Inputs made to mislead {self.models[made]} cost {self.models[tried]} {100 * max(drop, 0):.0f} points of "
+            f"Inputs made to mislead {self.models[made]} cost {self.models[tried]} {cost} points of "
             "accuracy, the most of all pairs: keeping a model secret protects it no more than that."
         )
 

@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from cloister.attacks.auditing.features import plain
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
+from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError, ParameterTypeError
 
@@ -257,7 +258,7 @@ def census_reconstruction(
     cap: int = 10,
     tolerance: object = 0,
     seconds: object = 30,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[CensusReconstructionDetails]:
     """Return how many people of a block follow from what was published about its groups.
 

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import Floats
 from cloister.attacks.details import HELD, Row, fact, or_none
 from cloister.attacks.interfaces.query_interface import (
     Guess,
@@ -31,6 +30,8 @@ from cloister.attacks.interfaces.query_interface import (
     Refusal,
 )
 from cloister.attacks.result import AttackResult
+from cloister.core.confidence import Floats
+from cloister.core.exact import Number
 from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError
 
 __all__ = ["ModelDifferenceDetails", "differencing", "model_difference", "value_of_newcomer"]
@@ -58,7 +59,7 @@ def differencing(
     bounds: object = None,
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[InterfaceDetails]:
     """Return how often one person's value follows from two answers.
 
@@ -141,7 +142,7 @@ def model_difference(
     bounds: object = None,
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[ModelDifferenceDetails]:
     """Return how often a person's value follows from a regression with and without the person.
 

@@ -22,6 +22,7 @@ from cloister.attacks.interfaces.query_interface import (
 )
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.exact import Number
 from cloister.errors import BudgetExceededError
 
 __all__ = ["extremes", "extremes_by_counting"]
@@ -41,7 +42,7 @@ def extremes(
     bounds: object = None,
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[InterfaceDetails]:
     """Return how often the extreme of a group gives its owner's value away.
 
@@ -82,7 +83,7 @@ def extremes_by_counting(
     steps: int | None = None,
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[InterfaceDetails]:
     """Return how often the largest value of a group is found by asking how many lie above a threshold.
 

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.attacks.auditing.features import plain
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import HELD, AttackDetails, Row, fact, or_none
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, validation
+from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
 from cloister.data.bins import BinInterval
 from cloister.errors import ParameterError, ParameterTypeError
 
@@ -173,7 +174,7 @@ class Knowledge:
         estimates: Floats,
         asked: Sequence[QuestionTally],
         *,
-        confidence: object,
+        confidence: Number,
         details: Callable[..., InterfaceDetails] = InterfaceDetails,
     ) -> dict[str, Any]:
         """Return what every attack on an interface reports: the fields of its result, and its details among them."""

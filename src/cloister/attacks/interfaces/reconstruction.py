@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
-from cloister.attacks.confidence import Floats
 from cloister.attacks.details import Row, fact, or_none
 from cloister.attacks.interfaces.query_interface import (
     Guess,
@@ -34,6 +33,8 @@ from cloister.attacks.interfaces.query_interface import (
 )
 from cloister.attacks.result import AttackResult
 from cloister.core import exact, random, validation
+from cloister.core.confidence import Floats
+from cloister.core.exact import Number
 from cloister.errors import BudgetExceededError, ParameterError
 
 __all__ = ["METHODS", "ReconstructionDetails", "least_squares", "linear_program", "reconstruction"]
@@ -118,7 +119,7 @@ def reconstruction(
     choices: Sequence[object] = (0, 1),
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: random.RandomState = None,
 ) -> AttackResult[ReconstructionDetails]:
     """Return how many secrets follow from sums over random sets of people.

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cloister.attacks.confidence import Floats
 from cloister.attacks.details import fact, keyed
 from cloister.attacks.interfaces.query_interface import (
     Guess,
@@ -27,6 +26,8 @@ from cloister.attacks.interfaces.query_interface import (
 )
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import Floats
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
 from cloister.errors import BudgetExceededError
 
@@ -89,7 +90,7 @@ def averaging(
     tolerance: object = 0.5,
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[AveragingDetails]:
     """Return how often the mean of repeated answers gives the exact answer away.
 

@@ -23,6 +23,7 @@ from cloister.attacks.interfaces.query_interface import (
     Refusal,
 )
 from cloister.attacks.result import AttackResult
+from cloister.core.exact import Number
 from cloister.errors import BudgetExceededError, ParameterError, ParameterTypeError
 
 __all__ = ["individual_tracker", "tracker"]
@@ -44,7 +45,7 @@ def tracker(
     bounds: object = None,
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[InterfaceDetails]:
     """Return how often the sum or count over a forbidden condition follows through a general tracker.
 
@@ -89,7 +90,7 @@ def individual_tracker(
     bounds: object = None,
     guess: Guess = None,
     refusal: Refusal = BudgetExceededError,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[InterfaceDetails]:
     """Return how often a person's value follows from a wide condition, and the same without the person.
 

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import Floats
-from cloister.attacks.models._victim import Labeled, Victim, need_learning, seed_of
+from cloister.attacks.models._victim import Labeled, Victim, seed_of
 from cloister.core import validation
+from cloister.core.confidence import Floats
+from cloister.core.lazy_imports import need_learning
 from cloister.core.random import RandomSource, integers_below, permutation
 from cloister.errors import ParameterError, ParameterTypeError
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from cloister.attacks.confidence import Floats, binomial_bounds
+from cloister.core.confidence import Floats, binomial_bounds
 from cloister.core.random import RandomSource, permutation
 
 __all__ = ["Curve", "Scores", "dp_advantage", "dp_rate", "epsilon_lower_bound"]

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from cloister.attacks.confidence import Floats
+from cloister.core.confidence import Floats
 from cloister.core.random import RandomSource
-from cloister.errors import MissingExtraError, ParameterError, ParameterTypeError, UnknownColumnError
+from cloister.errors import ParameterError, ParameterTypeError, UnknownColumnError
 
 __all__ = [
     "Labeled",
@@ -26,7 +26,6 @@ __all__ = [
     "as_matrix",
     "as_trained",
     "linear_layer",
-    "need_learning",
     "read_features",
     "read_labeled",
     "seed_of",
@@ -34,18 +33,6 @@ __all__ = [
 
 
 Integers: TypeAlias = NDArray[np.int64]
-
-
-def need_learning(what: str) -> None:
-    """Return nothing if scikit-learn is there.
-
-    Raises:
-        MissingExtraError: if it is not.
-    """
-    try:
-        import sklearn  # noqa: F401  # whether it is there
-    except ImportError:
-        raise MissingExtraError(what=what, package="scikit-learn", extra="learn") from None
 
 
 def seed_of(source: RandomSource) -> int:

@@ -15,13 +15,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import HELD, AttackDetails, Row
-from cloister.attacks.models._victim import Labeled, Victim, need_learning, read_labeled, seed_of
+from cloister.attacks.models._victim import Labeled, Victim, read_labeled, seed_of
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
+from cloister.core.lazy_imports import need_learning
 from cloister.core.random import RandomSource, RandomState, random_source
-from cloister.core.wordings import percent
+from cloister.core.wordings import format_points, percent
 from cloister.errors import ParameterError, UnknownColumnError
 
 __all__ = ["AttributeInferenceDetails", "attribute_inference"]
@@ -76,7 +78,7 @@ class AttributeInferenceDetails(AttackDetails):
 
     def tell(self, result: AttackResult, /) -> Iterator[Row]:
         """Return how much of the success is the model's."""
-        yield "beyond similar data", f"{100 * result.excess:+.1f} points"
+        yield "beyond similar data", f"{format_points(result.excess, signed=True)} points"
         yield "prior", self.prior
         if self.success_on_others is not None:
             yield "about people who were not trained on", percent(self.success_on_others)
@@ -92,7 +94,7 @@ def attribute_inference(
     non_members: Any = None,
     values: Sequence[Any] = (),
     prior: str = "imputation",
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[AttributeInferenceDetails]:
     """Guess one column of the training data with a model's help, and say how much of that is the model's doing.

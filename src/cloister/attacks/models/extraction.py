@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from cloister.anonymize.operations.noise import standard_normals, uniforms
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import HELD, AttackDetails, Row, fact, keyed
-from cloister.attacks.models._victim import LinearLayer, Victim, as_matrix, linear_layer, need_learning, seed_of
+from cloister.attacks.models._victim import LinearLayer, Victim, as_matrix, linear_layer, seed_of
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
+from cloister.core.lazy_imports import need_learning
 from cloister.core.random import RandomSource, RandomState, random_source
 from cloister.core.wordings import percent
 from cloister.errors import ParameterError
@@ -113,7 +115,7 @@ def model_extraction(
     decimals: int | None = None,
     test: Any = None,
     surrogate: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[ExtractionDetails]:
     """Copy a model by asking it, and see how often the copy says the same.

@@ -16,11 +16,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cloister.anonymize.operations.noise import standard_normals
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import AttackDetails, Row, count, fact
 from cloister.attacks.models._victim import Integers, LinearLayer, Victim, as_matrix, linear_layer, read_labeled
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
 from cloister.core.random import RandomSource, RandomState, permutation, random_source
 from cloister.errors import ParameterError
 
@@ -80,7 +81,7 @@ def gradient_leakage(
     noise: object = 0,
     tolerance: object = "0.05",
     trials: int = 100,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[GradientLeakageDetails]:
     """Read records from the gradients of a logistic model, as whoever collects them in federated learning could.

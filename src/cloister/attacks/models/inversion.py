@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import HELD, AttackDetails, Row
 from cloister.attacks.models._victim import Integers, Labeled, Victim, as_matrix, linear_layer, read_labeled
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
 from cloister.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def model_inversion(
     start: Any = None,
     strength: object = 1.0,
     steps: int = 200,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[InversionDetails]:
     """Make up a record for each class, and see how much it resembles the class.
 

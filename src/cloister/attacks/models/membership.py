@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cloister.accounting.conversions import zero_concentrated_to_approx
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import HELD, AttackDetails, Row, fact
 from cloister.attacks.models._membership_scores import (
     Shadow,
@@ -33,9 +32,11 @@ from cloister.attacks.models._roc_curves import Scores, dp_advantage, dp_rate, e
 from cloister.attacks.models._victim import Labeled, Victim, read_labeled
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
 from cloister.core.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from cloister.core.random import RandomSource, RandomState, random_source
-from cloister.core.wordings import percent
+from cloister.core.wordings import format_points, percent
 from cloister.errors import ParameterError
 from cloister.report import Block, Chart
 
@@ -119,12 +120,12 @@ class MembershipDetails(AttackDetails):
     def tell(self, _: AttackResult, /) -> Iterator[Row]:
         """Return the figures of the curve, beside what the promise allows."""
         (low, high), most = self.auc_interval, self.largest_allowed_gap
-        allowed = "" if most is None else f"; the promise allows {100 * most:.1f}"
+        allowed = "" if most is None else f"; the promise allows {format_points(most)}"
         promised = "" if self.claim is None else f"; promised is {self.claim[0]:.4g}"
         yield "area under the curve", f"{self.auc:.3f}, between {low:.3f} and {high:.3f}; 0.5 is guessing"
         yield "members found at 1% false alarms", percent(self.rate_at_1_percent)
         yield "members found at 0.1% false alarms", percent(self.rate_at_01_percent)
-        yield "largest gap", f"{100 * self.largest_gap:.1f} points{allowed}"
+        yield "largest gap", f"{format_points(self.largest_gap)} points{allowed}"
         yield "epsilon is at least", f"{self.epsilon_lower:.3g}{promised}"
 
     def draw(self, _: AttackResult, /) -> Figure:
@@ -186,7 +187,7 @@ def membership(
     train: Trainer | None = None,
     target: str | None = None,
     copies: int = 10,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[MembershipDetails]:
     """Find out how well an attacker can tell who was in the training data of a model.

@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import Floats, binomial_interval
 from cloister.attacks.details import AttackDetails, Row
 from cloister.attacks.models._victim import as_matrix
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import Floats, binomial_interval
+from cloister.core.exact import Number
 from cloister.errors import ParameterError
 
 __all__ = ["StoredRecordsDetails", "stored_records"]
@@ -60,7 +61,7 @@ class StoredRecordsDetails(AttackDetails):
 
 
 def stored_records(
-    model: Any, records: Any, *, others: Any = None, confidence: object = 0.95
+    model: Any, records: Any, *, others: Any = None, confidence: Number = 0.95
 ) -> AttackResult[StoredRecordsDetails]:
     """Count the training records that a model carries along.
 

@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import AttackDetails, Row, fact
 from cloister.attacks.result import AttackResult
 from cloister.core import validation
+from cloister.core.confidence import binomial_interval
+from cloister.core.exact import Number
 from cloister.core.random import RandomSource, permutation
 from cloister.core.wordings import percent
 from cloister.data.columns import Role
@@ -294,7 +295,7 @@ def score_attack(
     kind: str,
     left_out: tuple[str, ...] = (),
     control: tuple[float, int] | None,
-    confidence: object,
+    confidence: Number,
     alike: tuple[float, float] = (1.0, 1.0),
 ) -> dict[str, Any]:
     """Return what every attack on a synthetic table reports: the fields of its result, and its details among them.

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import Row
 from cloister.attacks.release_attacks import offer_attack
 from cloister.attacks.result import AttackResult
@@ -34,6 +33,8 @@ from cloister.attacks.synthetic.base import (
     most_exposed,
     read_attacked,
 )
+from cloister.core.confidence import binomial_interval
+from cloister.core.exact import Number
 from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_confidence, check_count
@@ -193,7 +194,7 @@ def distance_to_closest_record(
     columns: Sequence[str] | None = None,
     most_rows: int = 50_000,
     bounds: Mapping[str, Any] | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[DistanceDetails]:
     """Return how near synthetic rows come to the rows that they were made from, beside control rows.
@@ -279,7 +280,7 @@ def _copies(tables: AttackedTables) -> float:
 
 
 def _repetition_interval(
-    synthetic: MixedRows, original: MixedRows, control: MixedRows, confidence: object
+    synthetic: MixedRows, original: MixedRows, control: MixedRows, confidence: Number
 ) -> tuple[float, float]:
     """Return an interval of the share of original rows among those that are repeated of one of two tables only."""
     made, real, others = map(np.unique, number_rows([synthetic, original, control]))

@@ -25,6 +25,7 @@ from cloister.attacks.synthetic.base import (
     read_attacked,
     score_attack,
 )
+from cloister.core.exact import Number
 from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_count
@@ -50,7 +51,7 @@ def synthetic_linkability(
     neighbors: int = 1,
     attacks: int = 10_000,
     bounds: Mapping[str, Any] | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[SyntheticDetails]:
     """Return how often the synthetic table links two pieces of what is known about one person.

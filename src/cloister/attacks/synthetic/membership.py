@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import HELD, AttackDetails, fact
 from cloister.attacks.result import AttackResult
 from cloister.attacks.synthetic.base import ADVICE
 from cloister.core import validation
+from cloister.core.confidence import binomial_interval
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
 from cloister.synth.base import Progress, Synthesizer
 from cloister.synth.evaluation.membership import Membership, membership
@@ -65,7 +66,7 @@ def synthetic_membership(
     *,
     records: int = 200,
     fits: int = 16,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     progress: Progress | None = None,
     random_state: int = 0,
 ) -> AttackResult[SyntheticMembershipDetails]:

@@ -35,6 +35,7 @@ from cloister.attacks.synthetic.base import (
     read_attacked,
     score_attack,
 )
+from cloister.core.exact import Number
 from cloister.core.provenance import SYNTHETIC
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.core.validation import check_choice, check_count
@@ -283,7 +284,7 @@ def synthetic_singling_out(
     columns: Sequence[str] | None = None,
     predicate_columns: int = 3,
     attacks: int = 2_000,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[SyntheticDetails]:
     """Return how often a predicate made of a synthetic row is true of exactly one row of the original.

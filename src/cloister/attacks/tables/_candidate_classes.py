@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from cloister.anonymize.attributes import attribute_of
 from cloister.anonymize.cells import group_lines
 from cloister.anonymize.labels import ReadLabels, read_labels
-from cloister.attacks.tables._published_table import PublishedTable, as_table
+from cloister.attacks.tables._published_table import PublishedTable
 from cloister.data.columns import Column, Kind
 from cloister.data.hierarchy import ROOT
 from cloister.data.interval_labels import number_in
+from cloister.data.sources import ensure_open
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, SchemaError, UnknownColumnError
 
@@ -168,7 +169,7 @@ def people_of(table: Any, names: Sequence[str], *, positions: NDArray[np.int64] 
         UnknownColumnError: if a column is not there.
         DataError: if nobody is.
     """
-    people = as_table(table)
+    people = ensure_open(table)
     for name in names:
         if name not in people.columns:
             raise UnknownColumnError(name, people.columns)
@@ -187,7 +188,7 @@ def people_of(table: Any, names: Sequence[str], *, positions: NDArray[np.int64] 
 
 def known_columns(published: PublishedTable, table: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Return the quasi-identifiers that an auxiliary table has too, or those that the caller names."""
-    there = as_table(table).columns
+    there = ensure_open(table).columns
     wanted = [name for name in published.quasi if name in there] if columns is None else list(columns)
     for name in wanted:
         if name not in published.quasi:

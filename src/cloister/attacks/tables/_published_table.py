@@ -24,11 +24,11 @@ from cloister.anonymize.release import Release
 from cloister.anonymize.risk import table_classes
 from cloister.data.columns import Role
 from cloister.data.schema import Schema
-from cloister.data.sources import open_table
+from cloister.data.sources import ensure_open, open_table
 from cloister.data.table import Table
 from cloister.errors import ParameterTypeError, SchemaError, UnknownColumnError
 
-__all__ = ["PublishedTable", "as_table", "publish", "publish_groups"]
+__all__ = ["PublishedTable", "publish", "publish_groups"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -125,11 +125,6 @@ class PublishedTable:
         return places_among(codes, self.cells, self.kept)
 
 
-def as_table(table: Any) -> Table:
-    """Return an open table from one, or from what `open_table` takes."""
-    return table if isinstance(table, Table) else open_table(table)
-
-
 def publish(
     release: Any,
     *,
@@ -152,7 +147,7 @@ def publish(
     if isinstance(release, AnatomyRelease):
         return _publish_table(open_table(release.tables.quasi), release.roles.schema, quasi or release.roles.quasi, [])
     made = release if isinstance(release, Release) else None
-    table = as_table(release) if made is None else made.table
+    table = ensure_open(release) if made is None else made.table
     stated = table.schema if made is None else made.roles.schema
     if quasi is None and (stated is None or not stated.with_roles(Role.QUASI)):
         raise SchemaError(

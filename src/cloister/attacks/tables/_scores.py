@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
-from cloister.attacks.confidence import binomial_bounds
+from cloister.core.confidence import binomial_bounds
+from cloister.core.exact import Number
 from cloister.core.validation import check_confidence
 from cloister.errors import DataError, ParameterTypeError
 
-__all__ = ["check_truth", "most_exposed", "share_of", "share_with_interval"]
+__all__ = ["check_truth", "log_choose", "most_exposed", "share_of", "share_with_interval"]
 
 
 MOST_EXPOSED = 10
 
 
-def share_with_interval(hits: float, trials: int, *, confidence: object) -> dict[str, Any]:
+def share_with_interval(hits: float, trials: int, *, confidence: Number) -> dict[str, Any]:
     """Return success, interval, confidence and trials of an attack.
 
     Hits may be a sum of probabilities. Each of its parts varies less than a coin of the same mean, so that the exact
@@ -44,6 +46,11 @@ def most_exposed(scores: NDArray[np.float64], *, above: float = 0.0) -> tuple[tu
     """Return the positions with the highest scores, and these; the first ones among equals."""
     order = np.argsort(-scores, kind="stable")[:MOST_EXPOSED]
     return tuple((int(place), float(scores[place])) for place in order if scores[place] > above)
+
+
+def log_choose(above: NDArray[np.float64], below: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Return the logarithms of binomial coefficients."""
+    return np.asarray(special.gammaln(above + 1) - special.gammaln(below + 1) - special.gammaln(above - below + 1))
 
 
 def check_truth(truth: Any, *, people: int, rows: int) -> NDArray[np.int64]:

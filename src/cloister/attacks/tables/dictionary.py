@@ -20,6 +20,7 @@ from typing import Any
 from cloister.attacks.details import AttackDetails, fact, number
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._scores import share_with_interval
+from cloister.core.exact import Number
 from cloister.core.random import RandomState, random_source
 from cloister.core.validation import check_positive
 from cloister.data.values import is_missing, text_of
@@ -96,7 +97,7 @@ def dictionary(
     salt_after: bool = False,
     truth: Sequence[Any] | None = None,
     limit: object = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[DictionaryDetails]:
     """Return the share of hashed identifiers that are found by hashing all that there can be.

@@ -17,11 +17,12 @@ from cloister.anonymize.cells import CodedCells, Sensitive, read_cells
 from cloister.anonymize.models import Histogram
 from cloister.attacks.details import HELD, AttackDetails, Row, fact
 from cloister.attacks.result import AttackResult
-from cloister.attacks.tables._published_table import PublishedTable, as_table
+from cloister.attacks.tables._published_table import PublishedTable
 from cloister.attacks.tables._scores import most_exposed
 from cloister.core.wordings import percent
 from cloister.data.columns import Column
 from cloister.data.schema import Schema
+from cloister.data.sources import ensure_open
 from cloister.data.table import Table
 from cloister.data.values import is_missing, text_of
 from cloister.errors import HierarchyError, ParameterError, UnknownColumnError
@@ -83,7 +84,7 @@ def prior_of(published: PublishedTable, name: str | None, original: Any) -> Prio
     column = published.sensitive(name)
     if original is None and published.release is None:
         return Prior(column=column, counts=published.histogram(name).overall)
-    table = as_table(original) if original is not None or published.release is None else published.release.original
+    table = ensure_open(original) if original is not None or published.release is None else published.release.original
     if column.name not in table.columns:
         raise UnknownColumnError(column.name, table.columns)
     cells = _read(table, published.schema[column.name])

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
 from cloister.attacks.release_attacks import offer_attack
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._published_table import PublishedTable, publish_groups
-from cloister.attacks.tables._scores import share_of, share_with_interval
+from cloister.attacks.tables._scores import log_choose, share_of, share_with_interval
 from cloister.attacks.tables.disclosure import DisclosureDetails, Prior, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.provenance import ANONYMIZED
 from cloister.core.validation import check_count, check_probability
 from cloister.core.wordings import percent
@@ -45,7 +45,7 @@ def homogeneity(
     sensitive: str | None = None,
     original: Any = None,
     certainty: object = 1,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[DisclosureDetails]:
     """Return the share of people whose sensitive value their class gives away.
 
@@ -103,7 +103,7 @@ def similarity(
     sensitive: str | None = None,
     original: Any = None,
     certainty: object = 1,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[DisclosureDetails]:
     """Return the share of people of whom a class gives away what kind of value they have.
 
@@ -151,7 +151,7 @@ def _measure_disclosure(
     assumption: str,
     mitigation: tuple[str, ...],
     certainty: float,
-    confidence: object,
+    confidence: Number,
 ) -> AttackResult[DisclosureDetails]:
     posterior = histogram.largest / histogram.sizes
     given = posterior >= certainty - 1e-12
@@ -205,11 +205,7 @@ def _by_chance(histogram: Histogram) -> float:
 def _all_same(counts: NDArray[np.float64], size: float, total: float) -> float:
     """Return the chance that as many rows, drawn without replacement, have one value."""
     enough = counts[counts >= size]
-    return float(np.exp(_log_choose(enough, size) - _log_choose(np.array([total]), size)).sum())
-
-
-def _log_choose(above: NDArray[np.float64], below: float) -> NDArray[np.float64]:
-    return np.asarray(special.gammaln(above + 1) - special.gammaln(below + 1) - special.gammaln(above - below + 1))
+    return float(np.exp(log_choose(enough, size) - log_choose(np.array([total]), size)).sum())
 
 
 def _merge_values(histogram: Histogram, kinds: NDArray[np.int64]) -> Histogram:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from cloister.anonymize.cells import Sensitive
 from cloister.anonymize.models import Histogram
@@ -23,9 +22,10 @@ from cloister.anonymize.models.distances import equal
 from cloister.attacks.release_attacks import offer_attack
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._published_table import publish_groups
-from cloister.attacks.tables._scores import share_of, share_with_interval
+from cloister.attacks.tables._scores import log_choose, share_of, share_with_interval
 from cloister.attacks.tables.disclosure import DisclosureDetails, prior_of, rank_exposed_rows, shows_one_value
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.provenance import ANONYMIZED
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_count
@@ -49,7 +49,7 @@ def probabilistic_inference(
     sensitive: str | None = None,
     original: Any = None,
     shuffles: int = 10,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[DisclosureDetails]:
     """Return how often the most frequent value of a person's class is theirs.
@@ -109,7 +109,7 @@ def skewness(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
     original: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[DisclosureDetails]:
     """Return the share of people whose own value their class makes several times as likely as it is in the table.
 
@@ -195,7 +195,7 @@ def background_knowledge(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
     original: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[DisclosureDetails]:
     """Return the share of people whose value becomes certain by what the attacker knows besides.
 
@@ -276,12 +276,8 @@ def _certain(histogram: Histogram, excluded: int, neighbors: int) -> NDArray[np.
     with np.errstate(invalid="ignore"):
         # All members with other values must be among those asked, and what is left of the asked comes from
         # those who share the value.
-        logs = _log_choose(same - 1, asked - others) - _log_choose(sizes - 1, asked)
+        logs = log_choose(same - 1, asked - others) - log_choose(sizes - 1, asked)
     return np.where(asked >= others, np.exp(np.where(asked >= others, logs, 0.0)), 0.0)
-
-
-def _log_choose(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(special.gammaln(above + 1) - special.gammaln(below + 1) - special.gammaln(above - below + 1))
 
 
 def _without(histogram: Histogram, codes: NDArray[np.int64]) -> Histogram:

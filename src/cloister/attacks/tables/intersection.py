@@ -22,9 +22,11 @@ from cloister.anonymize.release import Release
 from cloister.attacks.details import AttackDetails, Row, fact, keyed
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import Fitting, code_column, fit_people, known_columns, people_of
-from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
+from cloister.attacks.tables._published_table import PublishedTable, publish
 from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
+from cloister.data.sources import ensure_open
 from cloister.data.table import Table
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, ParameterError, ParameterTypeError, SchemaError, UnknownColumnError
@@ -71,7 +73,7 @@ def intersection(
     sensitive: str | None = None,
     record: str | None = None,
     truth: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[IntersectionDetails]:
     """Return the share of people about whom releases together leave one candidate only.
 
@@ -110,7 +112,7 @@ def intersection_result(
     right: NDArray[np.bool_],
     singles: Sequence[NDArray[np.int64]],
     *,
-    confidence: object,
+    confidence: Number,
     counted: str,
     **words: Any,
 ) -> AttackResult[IntersectionDetails]:
@@ -147,7 +149,7 @@ def _of_values(
     fittings: Sequence[Fitting],
     sensitive: str | None,
     told: list[str | None] | None,
-    confidence: object,
+    confidence: Number,
 ) -> AttackResult[IntersectionDetails]:
     names = sorted({name for item in published for name in _value_names(item, sensitive)})
     place = {name: number for number, name in enumerate(names)}
@@ -179,7 +181,7 @@ def _of_values(
 
 
 def _of_records(
-    published: Sequence[PublishedTable], fittings: Sequence[Fitting], record: str, confidence: object
+    published: Sequence[PublishedTable], fittings: Sequence[Fitting], record: str, confidence: Number
 ) -> AttackResult[IntersectionDetails]:
     """Intersect rows: those of equal names are in one combination of classes, which is counted once."""
     classes = _joint_classes(published, record)
@@ -252,7 +254,7 @@ def _publish_release(
     if isinstance(release, Release):
         found = publish(release, sensitive=sensitive)
     else:
-        table = as_table(release)
+        table = ensure_open(release)
         there = None if quasi is None else [name for name in quasi if name in table.columns]
         if there is not None and not there:
             raise SchemaError("A release has none of the quasi-identifiers.", fix="name columns that it has.")
@@ -270,7 +272,7 @@ def _people(
     if people is None and first.release is None:
         raise ParameterError("Nothing says whom the attacker knows.", fix="give a table of people.")
     if people is not None:
-        table = as_table(people)
+        table = ensure_open(people)
         values = None if truth is None else list(truth)
     else:
         table = first.release.original_with_roles if first.release is not None else first.table
@@ -292,7 +294,7 @@ def pram_intersection(
     categories: Sequence[Any],
     matrices: Sequence[Any],
     truth: Sequence[Any] | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[IntersectionDetails]:
     """Return the share of people whose value follows from several randomized releases of it.
 
@@ -353,7 +355,7 @@ def republication(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
     truth: Sequence[Any] | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[IntersectionDetails]:
     """Return the share of newcomers whose value follows from subtracting an earlier release from a later one.
 
@@ -368,7 +370,7 @@ def republication(
     """
     older = publish(before, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
     newer = publish(after, quasi_identifiers=quasi_identifiers, sensitive=sensitive)
-    table = as_table(newcomers)
+    table = ensure_open(newcomers)
     names = known_columns(newer, table, None)
     values = sorted({*_value_names(older, sensitive), *_value_names(newer, sensitive)})
     place = {name: number for number, name in enumerate(values)}

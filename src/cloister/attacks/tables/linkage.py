@@ -27,7 +27,7 @@ from cloister.attacks.details import HELD, AttackDetails, Row, count, fact, join
 from cloister.attacks.release_attacks import AttackChoice, offer_attack
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import fit_people, known_columns, people_of, unread_columns
-from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
+from cloister.attacks.tables._published_table import PublishedTable, publish
 from cloister.attacks.tables._record_links import Links, link_by_distance, link_exactly
 from cloister.attacks.tables._scores import (
     check_truth,
@@ -36,10 +36,12 @@ from cloister.attacks.tables._scores import (
     share_with_interval,
 )
 from cloister.attacks.tables.probabilistic_linkage import link_by_weight
+from cloister.core.exact import Number
 from cloister.core.provenance import ANONYMIZED
 from cloister.core.random import RandomState, permutation, random_source
 from cloister.core.validation import check_choice, check_count, check_probability
 from cloister.core.wordings import join_words, percent
+from cloister.data.sources import ensure_open
 from cloister.data.table import Table
 from cloister.errors import ParameterError
 
@@ -85,11 +87,6 @@ class LinkageDetails(AttackDetails):
     nearest: tuple[tuple[int, float], ...] = field(default=(), metadata=fact(write=keyed("k", "share")))
     weights: tuple[tuple[str, float], ...] = field(default=(), metadata=fact(write=dict))
     is_scored: bool = field(default=False, metadata=HELD)
-
-    @property
-    def prosecutor_risk(self) -> float:
-        """Return the risk of the person most at risk, by somebody who knows that they are in the release."""
-        return self.largest_risk
 
     def judge(self, result: AttackResult, /) -> bool:
         """Return whether links are, at the stated confidence, right more often than by guessing and than promised."""
@@ -150,7 +147,7 @@ def linkage(
     threshold: object = 0.5,
     nearest: int = 5,
     sample: int | None = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[LinkageDetails]:
     """Return how often people are linked to their own released row.
@@ -191,9 +188,15 @@ def linkage(
     rest = np.ones(len(chosen), dtype=bool) if not is_scored else where >= 0
     others = linked.only(~rest) if is_scored and not rest.all() else None
     if outsiders is not None:
-        sampled = _sample_people(as_table(outsiders).count(), published, kind, sample, random_state)
+        sampled = _sample_people(ensure_open(outsiders).count(), published, kind, sample, random_state)
         others = _link(
-            published, as_table(outsiders), names, kind=kind, positions=sampled, nearest=deepest, learned=linked.learned
+            published,
+            ensure_open(outsiders),
+            names,
+            kind=kind,
+            positions=sampled,
+            nearest=deepest,
+            learned=linked.learned,
         )
     if not rest.any():
         raise ParameterError(
@@ -226,7 +229,7 @@ def _result(
     *,
     kind: str,
     claimed: float,
-    confidence: object,
+    confidence: Number,
     positions: NDArray[np.int64],
     unread: tuple[str, ...],
 ) -> AttackResult[LinkageDetails]:
@@ -297,7 +300,7 @@ def _people_and_truth(auxiliary: Any, published: PublishedTable, truth: Any) -> 
             )
         original = published.release.original_with_roles
         return original, np.arange(original.count())
-    people = as_table(auxiliary)
+    people = ensure_open(auxiliary)
     count = people.count()
     if truth is None:
         return people, np.zeros(count, dtype=np.int64)

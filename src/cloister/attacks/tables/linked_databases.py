@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from cloister.attacks.details import AttackDetails
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import code_column, fit_people, people_of
-from cloister.attacks.tables._published_table import as_table, publish
+from cloister.attacks.tables._published_table import publish
 from cloister.attacks.tables._scores import (
     check_truth,
     most_exposed,
     share_of,
     share_with_interval,
 )
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
+from cloister.data.sources import ensure_open
 from cloister.data.values import text_of
 from cloister.errors import DataError, ParameterTypeError, SchemaError, UnknownColumnError
 
@@ -54,7 +56,7 @@ class CorrelationDetails(AttackDetails):
 
 
 def correlation(
-    first: Any, second: Any, *, on: str | Sequence[str], confidence: object = 0.95
+    first: Any, second: Any, *, on: str | Sequence[str], confidence: Number = 0.95
 ) -> AttackResult[CorrelationDetails]:
     """Return how many people become unique when two sources are joined by person.
 
@@ -72,7 +74,7 @@ def correlation(
     (1, 0.0, 1.0)
     """
     key = [on] if isinstance(on, str) else list(on)
-    tables = [as_table(first).to_arrow(), as_table(second).to_arrow()]
+    tables = [ensure_open(first).to_arrow(), ensure_open(second).to_arrow()]
     for table in tables:
         for name in key:
             if name not in table.column_names:
@@ -167,7 +169,7 @@ class IdentificationDetails(AttackDetails):
 
 
 def identification(
-    table: Any, people: Any, *, on: Sequence[str], truth: Any, confidence: object = 0.95
+    table: Any, people: Any, *, on: Sequence[str], truth: Any, confidence: Number = 0.95
 ) -> AttackResult[IdentificationDetails]:
     """Return how many people of a list are found in a table.
 

@@ -19,10 +19,12 @@ from scipy import special
 from cloister.attacks.details import AttackDetails
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import fit_people, known_columns, people_of
-from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
+from cloister.attacks.tables._published_table import PublishedTable, publish
 from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
 from cloister.core import exact
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
+from cloister.data.sources import ensure_open
 from cloister.data.values import is_missing, text_of
 from cloister.errors import DataError, ParameterError
 
@@ -109,7 +111,7 @@ def minimality(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: str | None = None,
     largest_class: int = 200,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[MinimalityDetails]:
     """Return the share of people of whom a value is believed more than the model promises.
 
@@ -181,7 +183,7 @@ def _groups(published: PublishedTable, people: Any) -> dict[int, list[int]]:
         if published.release is None:
             raise ParameterError("Nothing says who is in the release.", fix="give a table of people.")
         people = published.release.original_with_roles
-    table = as_table(people)
+    table = ensure_open(people)
     known = people_of(table, known_columns(published, table, None))
     fitting = fit_people(published, known)
     rows = np.bincount(known.kinds, minlength=len(known.codes))

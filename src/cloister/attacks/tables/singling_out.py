@@ -19,14 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.anonymize.cells import group_lines
-from cloister.attacks.confidence import binomial_interval
 from cloister.attacks.details import AttackDetails
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import bit_sets, code_column, fit_people, people_of
-from cloister.attacks.tables._published_table import PublishedTable, as_table, publish
+from cloister.attacks.tables._published_table import PublishedTable, publish
 from cloister.attacks.tables._scores import most_exposed, share_with_interval
+from cloister.core.confidence import binomial_interval
+from cloister.core.exact import Number
 from cloister.core.random import RandomSource, RandomState, integers_below, permutation, random_source
 from cloister.core.validation import check_confidence, check_count
+from cloister.data.sources import ensure_open
 from cloister.data.table import Table
 from cloister.errors import ParameterError, UnknownColumnError
 
@@ -55,7 +57,7 @@ def singling_out(
     columns: int | None = None,
     attempts: int = 2000,
     outsiders: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
     random_state: RandomState = None,
 ) -> AttackResult[SinglingOutDetails]:
     """Return how often a condition made up from a release singles one person of the original out.
@@ -91,7 +93,7 @@ def singling_out(
     naive, _ = _met(published, table, np.where(asked, mixed, -1))
     control = control_interval = None
     if outsiders is not None:
-        hits = int((_met(published, as_table(outsiders), conditions)[0] == 1).sum())
+        hits = int((_met(published, ensure_open(outsiders), conditions)[0] == 1).sum())
         control = hits / tries
         control_interval = binomial_interval(hits, tries, confidence=float(check_confidence(confidence)))
     alone = counts == 1
@@ -118,7 +120,7 @@ def singling_out(
 
 def _original(published: PublishedTable, original: Any) -> Table:
     if original is not None:
-        return as_table(original)
+        return ensure_open(original)
     if published.release is None:
         raise ParameterError("Nothing says what the release was made from.", fix="give the original table.")
     return published.release.original_with_roles

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from cloister.attacks.details import AttackDetails
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import code_column
-from cloister.attacks.tables._published_table import as_table
 from cloister.attacks.tables._scores import most_exposed, share_of, share_with_interval
+from cloister.core.exact import Number
 from cloister.core.validation import check_non_negative
 from cloister.core.wordings import percent
+from cloister.data.sources import ensure_open
 from cloister.data.values import text_of
 from cloister.errors import DataError, ParameterTypeError, UnknownColumnError
 
@@ -60,7 +61,7 @@ def sparse_linkage(
     tolerance: object = 0,
     truth: Mapping[Any, Any],
     eccentricity: object = 1.5,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[SparseLinkageDetails]:
     """Return how often people are found by a few items that they are known to have.
 
@@ -117,7 +118,7 @@ def _place(where: Mapping[str, int], pseudonym: Any) -> int:
 
 
 def _select_columns(table: Any, columns: list[str]) -> pa.Table:
-    opened_table = as_table(table)
+    opened_table = ensure_open(table)
     for name in columns:
         if name not in opened_table.columns:
             raise UnknownColumnError(name, opened_table.columns)

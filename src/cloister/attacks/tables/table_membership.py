@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from cloister.attacks.details import HELD, AttackDetails
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import Fitting, fit_people, known_columns, people_of
-from cloister.attacks.tables._published_table import as_table, publish
+from cloister.attacks.tables._published_table import publish
 from cloister.attacks.tables._scores import most_exposed, share_with_interval
+from cloister.core.exact import Number
 from cloister.core.wordings import percent
+from cloister.data.sources import ensure_open
 from cloister.errors import DataError, ParameterTypeError
 
 __all__ = ["TableMembershipDetails", "table_membership"]
@@ -57,7 +59,7 @@ def table_membership(
     quasi_identifiers: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     truth: Any = None,
-    confidence: object = 0.95,
+    confidence: Number = 0.95,
 ) -> AttackResult[TableMembershipDetails]:
     """Return how often it is guessed rightly who of a population is in a released table.
 
@@ -77,7 +79,7 @@ def table_membership(
     (0.5, 1.0)
     """
     published = publish(release, quasi_identifiers=quasi_identifiers)
-    everybody = as_table(population)
+    everybody = ensure_open(population)
     names = known_columns(published, everybody, columns)
     people = people_of(everybody, names)
     presence = _presence(fit_people(published, people))[people.kinds]

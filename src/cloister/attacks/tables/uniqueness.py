@@ -19,11 +19,12 @@ from cloister.anonymize.release import Release
 from cloister.attacks.details import AttackDetails, Row, fact, keyed
 from cloister.attacks.result import AttackResult
 from cloister.attacks.tables._candidate_classes import CodedColumn, code_column
-from cloister.attacks.tables._published_table import as_table
 from cloister.attacks.tables._scores import most_exposed, share_with_interval
+from cloister.core.exact import Number
 from cloister.core.validation import check_count, check_probability
 from cloister.core.wordings import percent
 from cloister.data.columns import Role
+from cloister.data.sources import ensure_open
 from cloister.data.table import Table
 from cloister.errors import DataError, ParameterError, UnknownColumnError
 
@@ -82,7 +83,7 @@ def _unique(groups: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def uniqueness(
-    table: Any, *, columns: Sequence[str] | None = None, largest: int = 4, confidence: object = 0.95
+    table: Any, *, columns: Sequence[str] | None = None, largest: int = 4, confidence: Number = 0.95
 ) -> AttackResult[UniquenessDetails]:
     """Return the share of rows that are unique by all columns together, and by every small set of them.
 
@@ -112,7 +113,7 @@ def uniqueness(
 
 
 def identifying_columns(
-    table: Any, *, columns: Sequence[str] | None = None, share: object = 0.95, confidence: object = 0.95
+    table: Any, *, columns: Sequence[str] | None = None, share: object = 0.95, confidence: Number = 0.95
 ) -> AttackResult[UniquenessDetails]:
     """Return a small set of columns by which nearly as many rows are unique as by all of them.
 
@@ -148,7 +149,7 @@ def identifying_columns(
 
 
 def _result(
-    rows: _Rows, names: tuple[str, ...], shares: dict[tuple[str, ...], float], confidence: object
+    rows: _Rows, names: tuple[str, ...], shares: dict[tuple[str, ...], float], confidence: Number
 ) -> AttackResult[UniquenessDetails]:
     unique = _unique(rows.groups(names))
     ordered = sorted(shares.items(), key=lambda item: (len(item[0]), -item[1]))
@@ -168,7 +169,7 @@ def _result(
 
 
 def _read(table: Any, columns: Sequence[str] | None) -> _Rows:
-    source: Table = table.table if isinstance(table, Release) else as_table(table)
+    source: Table = table.table if isinstance(table, Release) else ensure_open(table)
     names = list(columns) if columns is not None else _default(table, source)
     for name in names:
         if name not in source.columns:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 from cloister.core import exact
+from cloister.core.construction import set_fields
 from cloister.core.wordings import format_parameter
 from cloister.errors import InternalError, ParameterError, did_you_mean
 
@@ -171,12 +172,6 @@ class Guarantee(ABC):
 
     @abstractmethod
     def _promise(self) -> str: ...
-
-
-def set_fields(target: object, **values: object) -> None:
-    """Set the fields of a frozen guarantee while it is being built."""
-    for name, value in values.items():
-        object.__setattr__(target, name, value)
 
 
 def _encode(value: Any) -> Any:  # a field's value of any type

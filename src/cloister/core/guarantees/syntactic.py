@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from cloister.core import exact, validation
-from cloister.core.construction import construct
+from cloister.core.construction import construct, set_fields
 from cloister.core.exact import Number
-from cloister.core.guarantees.base import Caveat, Guarantee, register, set_fields
+from cloister.core.guarantees.base import Caveat, Guarantee, register
 from cloister.core.wordings import a_or_an, format_parameter
 from cloister.errors import ParameterError
 

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from cloister.core.guarantees import DifferentialPrivacy
 from cloister.data.columns import Role
-from cloister.errors import MissingExtraError, ModelError, ParameterError, did_you_mean
+from cloister.errors import MissingExtraError, ModelError, ParameterError
 from cloister.hub.domain.operations import PolicyOperation
 from cloister.hub.domain.policy import Use
 from cloister.hub.services.protected_tables import describe_protection, person_table
@@ -28,6 +28,7 @@ from cloister.hub.services.registry import (
     service_registry,
 )
 from cloister.learn.catalog import load_all, names
+from cloister.mechanisms.paid_fit import read_settings
 
 MODELS = names()
 """The names of all models; a page does not have to load them."""
@@ -216,19 +217,7 @@ def _settings(made: Any, given: tuple[str, ...]) -> dict[str, Any]:
     # What the hub states itself, such as price and randomness, is not for the person who asks.
     own = {*made.base_parameters(), "random_state"}
     known = [name for name in made.get_params(deep=False) if name not in own]
-    found: dict[str, Any] = {}
-    for item in given:
-        name, equals, text = item.partition("=")
-        if not equals or name not in known:
-            raise ParameterError(
-                f'"{name}" is not a setting of the model.{did_you_mean(name, known)}',
-                fix=f"write name=value with one of {', '.join(known)}." if known else "leave the settings out.",
-            )
-        try:
-            found[name] = json.loads(text)
-        except ValueError:
-            found[name] = text
-    return found
+    return read_settings(given, known, form="name=value")
 
 
 def _paying(work: ServiceWork, parameters: SavedModelParameters, *, paid: bool) -> dict[str, Any]:

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, special
+from scipy import linalg
 
+from cloister.core.confidence import binomial_interval
 from cloister.core.random import RandomSource, permutation
 from cloister.core.whole_rows import Floats
 from cloister.core.wordings import percent
@@ -282,7 +283,7 @@ def attribute_attempts(
             success=float(right.mean()),
             baseline=baseline,
             control=float(whole.mean()),
-            interval=_interval(int(right.sum()), len(right)),
+            interval=binomial_interval(int(right.sum()), len(right), confidence=CONFIDENCE),
         ),
         Attempt.of_shares(
             name="attribute, classes alike",
@@ -306,7 +307,7 @@ def reidentification_attempt(
         success=float(found.mean()),
         baseline=float((truth == np.bincount(gallery).argmax()).mean()),
         control=float((gallery[_nearest(private, public)] == truth).mean()),
-        interval=_interval(int(found.sum()), len(found)),
+        interval=binomial_interval(int(found.sum()), len(found), confidence=CONFIDENCE),
     )
 
 
@@ -344,11 +345,3 @@ def _nearest(rows: Floats, gallery: Floats) -> Codes:
     width = common_widths(gallery)
     search = NearestNeighbors(n_neighbors=1).fit(gallery / width)
     return np.asarray(search.kneighbors(rows / width, return_distance=False)).ravel().astype(np.int64)
-
-
-def _interval(hits: int, trials: int) -> tuple[float, float]:
-    """Return the interval of Clopper and Pearson (1934)."""
-    tail = (1 - CONFIDENCE) / 2
-    low = float(special.betaincinv(hits, trials - hits + 1, tail)) if hits else 0.0
-    high = float(special.betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
-    return low, high

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -22,7 +20,6 @@ __all__ = [
     "check_frequency_protocol",
     "check_questions",
     "check_state",
-    "fingerprint_of",
     "one_value",
     "protocol_by_size",
     "protocol_for",
@@ -74,13 +71,6 @@ def check_questions(questions: object) -> Mapping[str, Any]:
             "The questions are not named.", fix='give a mapping such as {"sex": ["f", "m"], "region": 12}.'
         )
     return questions
-
-
-def fingerprint_of(record: Mapping[str, Any]) -> str:
-    """Return the hash of a public record, by which devices and collector know that they use the same one."""
-    # Sorted keys and fixed separators, so that the same record hashes alike in every program.
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def one_value(protocol: Protocol, value: object) -> NDArray[Any]:

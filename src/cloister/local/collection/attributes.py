@@ -15,7 +15,6 @@ and never repeat it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.digests import digest_of
 from cloister.core.exact import Number
 from cloister.core.guarantees import Caveat, LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
@@ -42,7 +42,6 @@ from cloister.local.collection._designs import All, AttributeAnswers, Estimate, 
 from cloister.local.collection._question_protocols import (
     check_frequency_protocol,
     check_questions,
-    fingerprint_of,
     protocol_by_size,
     protocol_for,
     support_protocol_by_size,
@@ -52,7 +51,7 @@ from cloister.local.draws import Draws, SourceDraws
 from cloister.local.estimates import FrequencyEstimate, attach_guarantee, enough
 from cloister.local.frequency.support import check_support_protocol
 from cloister.local.protocol import FOLLOWED, Protocol, check_local_epsilon, open_protocol
-from cloister.local.reports import Reports, foreign, items_of
+from cloister.local.reports import Reports, foreign, items_of, json_lines
 
 __all__ = ["AttributeReports", "SeveralAttributes", "columns_of", "read_attribute_reports"]
 
@@ -148,7 +147,7 @@ class AttributeReports:
 
     def to_json_lines(self) -> str:
         """Return one line of JSON for each person."""
-        return "".join(json.dumps(person, ensure_ascii=False) + "\n" for person in self.to_dicts())
+        return json_lines(self.to_dicts())
 
 
 def read_attribute_reports(collection: SeveralAttributes, source: Any) -> AttributeReports:  # whatever holds reports
@@ -380,7 +379,7 @@ class SeveralAttributes:
             "epsilon": exact.text(self.epsilon),
             "attributes": [{"name": name, "protocol": made.to_dict()} for name, made in self.protocols.items()],
         }
-        return {**record, "fingerprint": fingerprint_of(record)}
+        return {**record, "fingerprint": digest_of(record)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> SeveralAttributes:

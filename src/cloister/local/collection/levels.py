@@ -9,7 +9,6 @@ people choose levels before they see the question, or offer one default for each
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -30,7 +29,7 @@ from cloister.local.collection.stratification import LeveledEstimate, combine
 from cloister.local.domain import Answers, Domain
 from cloister.local.estimates import FrequencyEstimate, MeanEstimate, enough
 from cloister.local.protocol import FOLLOWED, Protocol, check_local_epsilon
-from cloister.local.reports import SCHEMA, Reports, foreign, items_of
+from cloister.local.reports import SCHEMA, Reports, foreign, items_of, json_lines
 
 __all__ = ["LEVELS", "LEVEL_IS_VISIBLE", "LeveledQuestion", "LeveledReports", "PrivacyLevels"]
 
@@ -122,7 +121,7 @@ class LeveledReports:
 
     def to_json_lines(self) -> str:
         """Return one line of JSON for each report."""
-        return "".join(json.dumps(report, ensure_ascii=False) + "\n" for report in self.to_dicts())
+        return json_lines(self.to_dicts())
 
 
 class LeveledQuestion(Generic[_Estimate]):

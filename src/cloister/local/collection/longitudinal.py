@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
+from cloister.core.digests import digest_of
 from cloister.core.exact import Number
 from cloister.core.guarantees import SEEDED_RANDOMNESS, Caveat, LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
@@ -45,7 +46,6 @@ from cloister.local._output_space import Payload, report_error
 from cloister.local.collection._designs import perturb_codes
 from cloister.local.collection._question_protocols import (
     check_state,
-    fingerprint_of,
     one_value,
     protocol_by_size,
     protocol_for,
@@ -140,7 +140,7 @@ class RepeatedQuestion:
             "times": self.times,
             "protocol": self.protocol.to_dict(),
         }
-        return {**record, "fingerprint": fingerprint_of(record)}
+        return {**record, "fingerprint": digest_of(record)}
 
     @property
     def fingerprint(self) -> str:
@@ -342,7 +342,7 @@ class MemoizedQuestion:
             "permanent": self.permanent.to_dict(),
             "instantaneous": None if self.instantaneous is None else self.instantaneous.to_dict(),
         }
-        return {**record, "fingerprint": fingerprint_of(record)}
+        return {**record, "fingerprint": digest_of(record)}
 
     @property
     def fingerprint(self) -> str:

@@ -21,7 +21,7 @@ from cloister.core.result import Result
 from cloister.errors import ParameterError
 from cloister.local.collection._designs import Estimate
 from cloister.local.estimates import Floats, MeanEstimate, z_of
-from cloister.local.frequency.support import SupportProtocol
+from cloister.local.frequency.support import SupportProtocol, support_variance
 from cloister.local.protocol import Protocol
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def _spread(estimate: Estimate, protocol: Protocol, shares: Floats) -> Any:  # a
     if not isinstance(protocol, SupportProtocol):
         return (estimate.raw_errors / n) ** 2 + chance
     p, q = map(float, protocol.probabilities)
-    return (likely * p * (1 - p) + (1 - likely) * q * (1 - q)) / (p - q) ** 2 / n + chance
+    return support_variance(likely, 1 - likely, p=p, q=q) / n + chance
 
 
 def _build_estimate(

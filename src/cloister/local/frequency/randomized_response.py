@@ -37,7 +37,7 @@ from cloister.local._plausibility import Test
 from cloister.local.domain import Answers, Codes
 from cloister.local.draws import CERTAIN, Draws
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
-from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol, readings_by_matrix
+from cloister.local.frequency.support import FrequencyProtocol, SupportProtocol, readings_by_matrix, support_variance
 from cloister.local.protocol import lie_threshold, protocols
 from cloister.mechanisms.randomized_response import randomized_response_epsilon
 
@@ -222,7 +222,7 @@ class RandomizedResponse(FrequencyProtocol):
         """Return the variance of the estimated share of yes times the number of reports, for a true share."""
         share = float(check_probability(frequency, name="frequency"))
         p, q = map(float, self.probabilities)
-        return (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
+        return float(support_variance(share, 1 - share, p=p, q=q))
 
     def log_likelihoods(self, payload: Payload) -> Floats:
         """Return for each report and value the logarithm of the probability, up to a number for each report."""

@@ -17,7 +17,6 @@ from math import comb, log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.core import exact
 from cloister.core.exact import Number
@@ -25,19 +24,17 @@ from cloister.core.validation import check_count
 from cloister.errors import ParameterError
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Bits, OutputSpace, Payload
-from cloister.local._packed_rows import column_counts
 from cloister.local._plausibility import Test
 from cloister.local.domain import Answers, Codes
 from cloister.local.draws import CERTAIN, Draws
-from cloister.local.estimates import Floats
-from cloister.local.frequency.support import SupportProtocol
+from cloister.local.frequency.support import BitProtocol
 from cloister.local.protocol import lie_threshold, protocols
 
 __all__ = ["SubsetSelection"]
 
 
 @protocols.register("subset_selection")
-class SubsetSelection(SupportProtocol):
+class SubsetSelection(BitProtocol):
     """A set of values of fixed size: the smallest variance for every domain size and epsilon (SS).
 
     Attributes:
@@ -89,14 +86,6 @@ class SubsetSelection(SupportProtocol):
             room -= taken
         return self.output_space.rows(bits=np.packbits(chosen, axis=1, bitorder="little"))
 
-    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:
-        """Return which reports have the bit of the value."""
-        return np.asarray(payload["bits"][:, code >> 3] >> (code & 7) & 1, dtype=np.bool_)
-
-    def support_counts(self, payload: Payload) -> NDArray[np.int64]:
-        """Return for each value the number of sets that hold it."""
-        return column_counts(payload["bits"], len(self.domain))
-
     def _best_size(self) -> int:
         """Return the better of the whole numbers around ``d / (exp(epsilon) + 1)``, by the variance for rare values."""
         count, growth = len(self.domain), float(exact.exp_bounds(self.epsilon)[0])
@@ -107,11 +96,6 @@ class SubsetSelection(SupportProtocol):
         if check_count(size, name="size", at_least=1) >= len(self.domain):
             raise ParameterError("A set of all values tells nothing.", fix=f"use size <= {len(self.domain) - 1}.")
         return size
-
-    def log_likelihoods(self, payload: Payload) -> Floats:
-        """Return for each report and value the logarithm of the probability, up to a number for each report."""
-        bits = np.unpackbits(payload["bits"], axis=1, count=len(self.domain), bitorder="little")
-        return self._by_support(bits.astype(np.bool_))
 
     @property
     def likeliest_report(self) -> float:

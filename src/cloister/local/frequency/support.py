@@ -25,12 +25,14 @@ from cloister.core.validation import check_probability
 from cloister.data.columns import Category
 from cloister.errors import InternalError, ParameterError
 from cloister.local._output_space import Payload
+from cloister.local._packed_rows import column_counts
 from cloister.local.domain import Answers, Codes, Domain
 from cloister.local.estimates import Floats, FrequencyEstimate, enough
 from cloister.local.protocol import Protocol
 from cloister.local.reports import Reports
 
 __all__ = [
+    "BitProtocol",
     "FrequencyProtocol",
     "SupportProtocol",
     "check_support_protocol",
@@ -38,6 +40,7 @@ __all__ = [
     "is_one",
     "not_countable",
     "readings_by_matrix",
+    "support_variance",
 ]
 
 
@@ -160,6 +163,14 @@ class FrequencyProtocol(Protocol):
         return f"domain of {len(self.domain)}"
 
 
+def support_variance(having: Any, others: Any, *, p: float, q: float) -> Any:  # numbers, or arrays of them
+    """Return the variance of an estimated count, of those who have a value and the others.
+
+    Shares instead of counts give the variance of an estimated share times the number of reports.
+    """
+    return (having * p * (1 - p) + others * q * (1 - q)) / (p - q) ** 2
+
+
 class SupportProtocol(FrequencyProtocol):
     """A frequency protocol whose reports support values."""
 
@@ -188,14 +199,14 @@ class SupportProtocol(FrequencyProtocol):
         counts = (self.support_counts(found.payload) - n * q) / (p - q)
         # An estimate below zero or above all is nobody's count: its variance is that of the nearest possible one.
         likely = np.clip(counts, 0, n)
-        variances = (likely * p * (1 - p) + (n - likely) * q * (1 - q)) / (p - q) ** 2
+        variances = support_variance(likely, n - likely, p=p, q=q)
         return self._estimated(counts, variances, n, self.guarantee_of(found))
 
     def variance(self, frequency: object = 0) -> float:
         """Return the variance of an estimated share times the number of reports, for a value of a true share."""
         share = float(check_probability(frequency, name="frequency"))
         p, q = map(float, self.probabilities)
-        return (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
+        return float(support_variance(share, 1 - share, p=p, q=q))
 
     def poisoning_gains(self) -> tuple[float, float]:
         """Return by how much one report can raise, and lower, an estimated count."""
@@ -205,6 +216,23 @@ class SupportProtocol(FrequencyProtocol):
     def _by_support(self, supports: NDArray[np.bool_]) -> Floats:
         """Return the likelihoods of reports that are likelier by one ratio under each value that they support."""
         return np.asarray(supports * log(self.likelihood_ratio), dtype=np.float64)
+
+
+class BitProtocol(SupportProtocol):
+    """A protocol whose reports hold one bit for each value, set where the report supports the value."""
+
+    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:
+        """Return which reports have the bit of the value."""
+        return np.asarray(payload["bits"][:, code >> 3] >> (code & 7) & 1, dtype=np.bool_)
+
+    def support_counts(self, payload: Payload) -> NDArray[np.int64]:
+        """Return for each value the number of reports that have its bit."""
+        return column_counts(payload["bits"], len(self.domain))
+
+    def log_likelihoods(self, payload: Payload) -> Floats:
+        """Return for each report and value the logarithm of the probability, up to a number for each report."""
+        bits = np.unpackbits(payload["bits"], axis=1, count=len(self.domain), bitorder="little")
+        return self._by_support(bits.astype(np.bool_))
 
 
 def not_countable() -> ParameterError:

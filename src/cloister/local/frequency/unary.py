@@ -37,12 +37,12 @@ from cloister.core.validation import check_choice, check_count
 from cloister.errors import OutsideDomainError, ParameterError
 from cloister.local import _plausibility as plausibility
 from cloister.local._output_space import Bits, OutputSpace, Payload
-from cloister.local._packed_rows import column_counts, write_bits
+from cloister.local._packed_rows import write_bits
 from cloister.local._plausibility import Test
 from cloister.local.domain import Answers, Codes
 from cloister.local.draws import CERTAIN, Draws, SourceDraws
 from cloister.local.estimates import Floats, FrequencyEstimate
-from cloister.local.frequency.support import SupportProtocol, not_countable
+from cloister.local.frequency.support import BitProtocol, not_countable
 from cloister.local.protocol import lie_threshold, protocols, several_values
 from cloister.mechanisms.sampling.coins import packed_bernoulli
 
@@ -56,7 +56,7 @@ def noisy_bits(chosen: NDArray[np.bool_], keep: int, flip: int, draws: Draws) ->
     return np.packbits(bits, axis=1, bitorder="little")
 
 
-class UnaryEncoding(SupportProtocol):
+class UnaryEncoding(BitProtocol):
     """One coin for each value; `SymmetricUnaryEncoding` and `OptimizedUnaryEncoding` choose the coins.
 
     Attributes:
@@ -100,14 +100,6 @@ class UnaryEncoding(SupportProtocol):
         write_bits(bits, codes, draws.chances(self.keep, len(codes)))
         return np.ascontiguousarray(bits).view(self.output_space.dtype).ravel()
 
-    def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:
-        """Return which reports have the bit of the value."""
-        return np.asarray(payload["bits"][:, code >> 3] >> (code & 7) & 1, dtype=np.bool_)
-
-    def support_counts(self, payload: Payload) -> NDArray[np.int64]:
-        """Return how often each bit is 1."""
-        return column_counts(payload["bits"], len(self.domain))
-
     def score_readings(self, payload: Payload, scores: Floats) -> tuple[Floats, float]:
         """Return an unbiased reading of each sender's score, and the least variance that a reading has."""
         p, q = map(float, self.probabilities)
@@ -115,11 +107,6 @@ class UnaryEncoding(SupportProtocol):
         # The own bit has a variance of its own and all others share one, so that only the own score makes a difference.
         spread = q * (1 - q) * (scores**2).sum() + (p * (1 - p) - q * (1 - q)) * scores**2
         return np.asarray((bits @ scores - q * scores.sum()) / (p - q)), float(spread.min()) / (p - q) ** 2
-
-    def log_likelihoods(self, payload: Payload) -> Floats:
-        """Return for each report and value the logarithm of the probability, up to a number for each report."""
-        bits = np.unpackbits(payload["bits"], axis=1, count=len(self.domain), bitorder="little")
-        return self._by_support(bits.astype(np.bool_))
 
     @property
     def likeliest_report(self) -> float:
@@ -196,7 +183,7 @@ class SetEstimate(FrequencyEstimate):
 
 
 @protocols.register("unary_set")
-class UnarySet(SupportProtocol):
+class UnarySet(BitProtocol):
     """Tell for each declared answer whether it was picked, each time truly with a known probability.
 
     Args:
@@ -275,10 +262,6 @@ class UnarySet(SupportProtocol):
     def supporters(self, payload: Payload, code: int) -> NDArray[np.bool_]:  # noqa: ARG002  # as that of all protocols
         """Refuse: a person may have several values, and a table of pairs is about one of each."""
         raise not_countable()
-
-    def support_counts(self, payload: Payload) -> NDArray[np.int64]:
-        """Return for each answer the number of reports that have its bit."""
-        return column_counts(payload["bits"], len(self.domain))
 
     def estimate(self, reports: Any) -> SetEstimate:  # whatever holds reports
         """Return how many people picked each answer; see `FrequencyProtocol.estimate`."""

@@ -7,7 +7,6 @@ costs the sum over all answers that can differ between two people, and says so.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from cloister.core.digests import digest_of
 from cloister.core.guarantees import Caveat, LocalDP
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.errors import ForeignReportError
@@ -23,7 +23,7 @@ from cloister.local._output_space import Payload, more_than_a_report, report_err
 from cloister.local.draws import Draws, SourceDraws
 from cloister.local.naive_bayes._questions import FeatureQuestion
 from cloister.local.naive_bayes.features import LabeledPeople
-from cloister.local.reports import MOST_BYTES, Reports, read_reports
+from cloister.local.reports import MOST_BYTES, Reports, json_lines, read_reports
 
 __all__ = ["DesignReports", "QuestionDesign"]
 
@@ -82,8 +82,7 @@ class QuestionDesign:
     @cached_property
     def fingerprint(self) -> str:
         """Return the hash of the public record: two designs are the same when their fingerprints are."""
-        text = json.dumps(self._record(), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(self._record())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the public record that devices get."""
@@ -194,7 +193,7 @@ class DesignReports:
 
     def to_json_lines(self) -> str:
         """Return one line of JSON for each report."""
-        return "".join(json.dumps(report, ensure_ascii=False) + "\n" for report in self.to_dicts())
+        return json_lines(self.to_dicts())
 
 
 def _perturb_answers(question: FeatureQuestion, people: LabeledPeople, draws: Draws) -> Payload:

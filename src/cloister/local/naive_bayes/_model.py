@@ -197,7 +197,7 @@ class LocalNaiveBayes(ABC):
         # A class of share zero is unlikely, not impossible: its logarithm must stay finite.
         return np.log(np.maximum(self.class_prior_, _LEAST)) + self._log_likelihoods(self._read(rows))
 
-    def _promise(self, epsilon: Any, *assumptions: str) -> LocalDP:  # an exact number
+    def _promise(self, epsilon: Number, *assumptions: str) -> LocalDP:  # an exact number
         public = ["features, classes and bounds are public and were not read from the people who are asked"]
         if self._projection is not None:
             public.append(self._projection.assumption)

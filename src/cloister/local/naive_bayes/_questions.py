@@ -37,7 +37,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import exact
-from cloister.core.validation import check_count
 from cloister.errors import ParameterError
 from cloister.local.domain import Codes
 from cloister.local.frequency.randomized_response import DirectEncoding
@@ -55,33 +54,7 @@ __all__ = [
     "JointQuestion",
     "QuestionPlan",
     "best_support_protocol",
-    "joint_code",
-    "split_code",
 ]
-
-
-def joint_code(value: int, label: int, *, classes: int) -> int:
-    """Return the code of a value and a class, all counted from 1.
-
-    >>> joint_code(2, 2, classes=2)
-    4
-    """
-    place = check_count(value, name="value", at_least=1)
-    if check_count(label, name="label", at_least=1) > check_count(classes, name="classes", at_least=1):
-        raise ParameterError("There is no such class.", fix=f"use a label in 1 .. {classes}.")
-    return (place - 1) * classes + label
-
-
-def split_code(code: int, *, classes: int) -> tuple[int, int]:
-    """Return the value and the class of a code, all counted from 1.
-
-    >>> split_code(4, classes=2)
-    (2, 2)
-    """
-    value, label = divmod(
-        check_count(code, name="code", at_least=1) - 1, check_count(classes, name="classes", at_least=1)
-    )
-    return value + 1, label + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from cloister.core import exact
 from cloister.core.atomic_files import write_text
 from cloister.core.exact import to_plain_number
-from cloister.data.schema_file import dump_yaml, load_yaml
+from cloister.data.schema_file import check_keys, dump_yaml, load_yaml
 from cloister.data.text_files import read_text
-from cloister.errors import CloisterError, ParameterError, SchemaError, did_you_mean
+from cloister.errors import CloisterError, ParameterError, SchemaError
 from cloister.local.survey.levels import LEVELS_ARE_VISIBLE, OFF, Statement, SurveyLevel, check_name, read_levels
 from cloister.local.survey.questions import SurveyQuestion
 from cloister.local.survey.submissions import SCHEMA as SUBMISSION, SurveyTerms
@@ -169,7 +169,7 @@ def parts_of(values: Any) -> dict[str, Any]:  # plain values
     """
     if not isinstance(values, Mapping):
         raise SchemaError("The survey is empty or not a mapping.", fix=f"{_EXAMPLE}.")
-    _check_keys(values, _TOP, where="The survey")
+    check_keys(values, _TOP, where="The survey", noun="part")
     if values.get("schema") != VERSION:
         raise SchemaError(
             "The survey has no version marker, or one that this cloister does not read.",
@@ -258,7 +258,7 @@ def _read_question(values: Any, place: int) -> SurveyQuestion:  # plain values
     where = f"Question {place}"
     if not isinstance(values, Mapping):
         raise SchemaError(f"{where} is not a mapping.", fix=f"{_EXAMPLE}.")
-    _check_keys(values, _QUESTION, where=where)
+    check_keys(values, _QUESTION, where=where, noun="part")
     for name in ("id", "kind", "text"):
         if values.get(name) is None:
             raise SchemaError(f"{where} has no {name}.", fix=f"{_EXAMPLE}.")
@@ -281,11 +281,3 @@ def _plain_pretend(question: SurveyQuestion) -> dict[str, float]:
 
 def _present(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value not in (None, "", [], {}, False)}
-
-
-def _check_keys(values: Mapping[Any, Any], known: Sequence[str], *, where: str) -> None:
-    for key in values:
-        if key not in known:
-            raise SchemaError(
-                f'{where} has the unknown part "{key}".{did_you_mean(str(key), known)}', fix=f"use {', '.join(known)}."
-            )

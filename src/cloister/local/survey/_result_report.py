@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloister.core.wordings import format_count, percent
+from cloister.core.wordings import format_count, format_points, percent
 from cloister.data.columns import Category
 from cloister.local.estimates import MeanEstimate
 from cloister.local.survey._fake_reports import FALSE_ALARM
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cloister.local.survey.levels import SurveyLevel
     from cloister.local.survey.results import LevelResult, QuestionResult, SurveyResult
 
-__all__ = ["genuine_section", "levels_chart", "question_chart", "report_of"]
+__all__ = ["genuine_section", "question_chart", "report_of"]
 
 
 def question_chart(result: QuestionResult, *, title: str | None = None, raw: bool = False) -> Figure:
@@ -66,19 +66,6 @@ def question_chart(result: QuestionResult, *, title: str | None = None, raw: boo
         x="",
         y="percent of the people who answered",
         subtitle=_subtitle(result, raw=raw),
-    )
-
-
-def levels_chart(result: QuestionResult) -> Figure:
-    """Return how many people chose which level."""
-    counts = {"off": result.off} | {level.name: level.reports for level in result.levels}
-    return bars_with_errors(
-        list(counts),
-        list(counts.values()),
-        [None] * len(counts),
-        title=f"Levels chosen: {result.question.id}",
-        x="level",
-        y="people",
     )
 
 
@@ -148,7 +135,9 @@ def _alarms(result: SurveyResult) -> TableBlock:
 
 
 def _format_movement(one: QuestionResult, value: float, sign: str) -> str:
-    return f"{sign}{value:.2g}" if one.is_mean else f"{sign}{100 * value:.1f} points"
+    if one.is_mean:
+        return f"{sign}{value:.2g}"
+    return f"{sign}{format_points(value, rounding='up')} points"
 
 
 _UNLIKELY = 0.01

@@ -18,7 +18,6 @@ Each kind of question says so itself, see `kinds`.
 from __future__ import annotations
 
 import hashlib
-import json
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from cloister.core.construction import construct
+from cloister.core.digests import canonical
 from cloister.core.exact import Number
 from cloister.core.random import RandomState, random_source
 from cloister.errors import DataWarning, OutsideDomainError, ParameterError, did_you_mean
@@ -186,7 +186,7 @@ class Survey:
                 for question in self.questions
             ],
         }
-        return json.dumps(record, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        return canonical(record)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -14,7 +14,7 @@ from cloister.local._output_space import OutputSpace, Payload
 from cloister.local.reports import header
 from cloister.local.survey.levels import OFF
 from cloister.local.survey.model import Survey
-from cloister.local.survey.submissions import Submission
+from cloister.local.survey.submissions import Submission, submission_error
 
 __all__ = ["Checker", "Place"]
 
@@ -71,9 +71,9 @@ class Checker:
         questions = {question for question, _ in found}
         # Counted by question, since one answered at two levels was answered twice as well.
         if len(questions) < len(submission.reports):
-            raise _impossible("answers a question twice")
+            raise submission_error("answers a question twice")
         if not self._needed <= questions:
-            raise _impossible("leaves out a question that must be answered")
+            raise submission_error("leaves out a question that must be answered")
         return found
 
     def rows(self, place: Place, values: Sequence[Any]) -> Payload:
@@ -109,7 +109,7 @@ class Checker:
         if {**head, "y": value} == report and type(report["version"]) is int:
             return place, value
         if "y" not in report or report.keys() != {*head, "y"}:
-            raise _impossible("has a report with parts missing or added")
+            raise submission_error("has a report with parts missing or added")
         raise _foreign()
 
 
@@ -117,10 +117,4 @@ def _foreign() -> ForeignReportError:
     return ForeignReportError(
         "A report is for a question, level, protocol or version that this survey does not have.",
         fix="have the respondent's device take the survey anew, as it is published.",
-    )
-
-
-def _impossible(what: str) -> MalformedReportError:
-    return MalformedReportError(
-        f"A submission {what}.", fix="have the respondent's device make it anew from the survey as it is published."
     )

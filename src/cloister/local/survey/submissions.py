@@ -19,8 +19,9 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from cloister.core.documents import read_json, refuse_constant
 from cloister.core.random import RandomState, random_source
 from cloister.errors import (
     DataError,
@@ -43,6 +44,7 @@ __all__ = [
     "new_id",
     "parse",
     "read_lines",
+    "submission_error",
     "token_id",
 ]
 
@@ -102,13 +104,13 @@ def parse(source: Any) -> Submission:  # JSON text, bytes, or its values
     if isinstance(source, str | bytes | bytearray):
         source = _from_json(source)
     if not isinstance(source, Mapping) or set(source) != _KEYS or source["schema"] != SCHEMA:
-        raise _submission_error("has another form or version than is read here")
+        raise submission_error("has another form or version than is read here")
     survey, fingerprint, identifier, day = (source[key] for key in ("survey", "fingerprint", "id", "day"))
     if not isinstance(survey, str) or not isinstance(fingerprint, str) or not is_id(identifier) or not is_day(day):
-        raise _submission_error("has an id or a day that is none")
+        raise submission_error("has an id or a day that is none")
     reports = source["reports"]
     if not isinstance(reports, list) or not all(type(one) is dict or isinstance(one, Mapping) for one in reports):
-        raise _submission_error("has reports that are none")
+        raise submission_error("has reports that are none")
     return Submission(survey=survey, fingerprint=fingerprint, id=identifier, day=day, reports=tuple(reports))
 
 
@@ -190,15 +192,15 @@ def _reads_as_day(text: str) -> bool:
 
 def _from_json(source: str | bytes | bytearray) -> Any:
     if len(source) > MOST_BYTES:
-        raise _submission_error("is too long")
+        raise submission_error("is too long")
     plain = _plainly(source)
     if plain is not None:
         return plain
     try:
         # Names that repeat would let two readers see two submissions, and NaN is a number in no output space.
-        return json.loads(source, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+        return read_json(source)
     except (ValueError, RecursionError):
-        raise _submission_error("is truncated, or not JSON") from None
+        raise submission_error("is truncated, or not JSON") from None
 
 
 def _plainly(source: str | bytes | bytearray) -> dict[str, Any] | None:
@@ -216,21 +218,11 @@ def _plainly(source: str | bytes | bytearray) -> dict[str, Any] | None:
     return values if type(values) is dict and text.count(":") == names else None
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError
-    return found
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
-def _refuse(_name: str) -> NoReturn:
-    raise ValueError
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
-
-
-def _submission_error(what: str) -> MalformedReportError:
+def submission_error(what: str) -> MalformedReportError:
+    """Return the error for a submission that no device makes."""
     return MalformedReportError(
         f"A submission {what}.", fix="have the respondent's device make it anew from the survey as it is published."
     )

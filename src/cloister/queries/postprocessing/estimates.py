@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import postprocessing, validation
+from cloister.core.exact import Number
 from cloister.errors import ParameterError, ParameterTypeError
 from cloister.queries.postprocessing import _released_numbers as released_numbers
 
@@ -48,7 +49,7 @@ class CombinedAnswer:
         """Return the standard deviation of the noise."""
         return math.sqrt(self.variance)
 
-    def margin(self, confidence: object = 0.95) -> float:
+    def margin(self, confidence: Number = 0.95) -> float:
         """Return a half-width that covers the noise with a probability, whatever its law (Chebyshev): a wide one."""
         outside = 1 - float(validation.check_confidence(confidence))
         return self.standard_deviation / math.sqrt(outside)

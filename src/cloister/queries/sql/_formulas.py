@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core import validation
+from cloister.core.exact import Number
 from cloister.queries.answers import Estimate
 
 __all__ = ["Derived", "Formula", "NoisyAnswers"]
@@ -295,7 +296,7 @@ class Derived:
     formula: Formula
     answers: NoisyAnswers
 
-    def margins(self, confidence: object = 0.95) -> Floats:
+    def margins(self, confidence: Number = 0.95) -> Floats:
         """Return the half-width for each row."""
         level = validation.check_confidence(confidence)
         # A column that occurs twice errs in the same way both times and needs its margin once.

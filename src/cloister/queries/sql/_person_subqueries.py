@@ -79,7 +79,7 @@ class _PersonResolver(FullResolver):
             raise _mixes(relation)
         self.person = f"a{position}"
         self.is_one_each = all(term.is_person for term in self._keys)
-        self._texts = {_text(term): place for place, term in enumerate(self._keys)}
+        self._texts = {term.settled_text: place for place, term in enumerate(self._keys)}
 
     @property
     def physical(self) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ class _PersonResolver(FullResolver):
         if node.find(exp.Column) is None or any(is_aggregate(part) for part in node.walk()):
             return None
         try:
-            place = self._texts.get(_text(self._rows.term(node)))
+            place = self._texts.get(self._rows.term(node).settled_text)
         except CloisterError:
             return None
         return None if place is None else self._keys[place].settle_limits().export(f"a{place}")
@@ -246,10 +246,6 @@ class _PersonResolver(FullResolver):
 
 def _always(term: Term) -> Callable[[], Term]:
     return lambda: term
-
-
-def _text(term: Term) -> str:
-    return term.settle_limits().text
 
 
 def _check_summable(number: FixedPointNumber, node: exp.Expression) -> None:

@@ -232,6 +232,11 @@ class Term(Operand):
         limited = isinstance(self.numeric, Measured) and not self.numeric.is_plain
         return term_of_value(self.value, self.label) if limited else self
 
+    @property
+    def settled_text(self) -> str:
+        """Return the text of the term with its limits applied."""
+        return self.settle_limits().text
+
     def key(self, name: str) -> GroupKey:
         """Return the term as a column of groups."""
         term = self.settle_limits()

@@ -86,12 +86,12 @@ class AggregateReader:
         return self.read(node.this, self._resolver.truth(where.this))
 
     def _count(self, node: exp.Expression, condition: exp.Expression | None) -> Aggregate:
-        _check(node, {"this", "big_int"})
+        grammar.check_parts(node, {"this", "big_int"})
         counted = node.this
         if isinstance(counted, exp.Distinct):
             return self._distinct(counted, node, condition)
         if isinstance(counted, exp.Star | exp.Literal):
-            _check(counted, {"this", "is_string"})
+            grammar.check_parts(counted, {"this", "is_string"})
             return CountRows() if condition is None else self._present(fixed_arithmetic.whole(1), [condition], "rows")
         if counted is None:
             raise grammar.output_refusal(node)
@@ -106,7 +106,7 @@ class AggregateReader:
         return CountNotNull(counted, label)
 
     def _distinct(self, counted: exp.Distinct, node: exp.Expression, condition: exp.Expression | None) -> Aggregate:
-        _check(counted, {"expressions"})
+        grammar.check_parts(counted, {"expressions"})
         if len(counted.expressions) != 1:
             raise UnsafeQueryError(f"{quote(node)} counts combinations.", fix="count the values of one column.")
         term = self._resolver.term(counted.expressions[0]).settle_limits()
@@ -124,8 +124,8 @@ class AggregateReader:
         ordered = order.expressions if isinstance(order, exp.Order) else []
         if function_name(percentile) not in ("PercentileCont", "PercentileDisc") or len(ordered) != 1:
             raise grammar.output_refusal(node)
-        _check(percentile, {"this"})
-        _check(ordered[0], {"this", "desc", "nulls_first"})
+        grammar.check_parts(percentile, {"this"})
+        grammar.check_parts(ordered[0], {"this", "desc", "nulls_first"})
         number = self._number(ordered[0].this, node, condition)
         q = self._fraction(percentile.this)
         return Quantile(number, 1 - q if ordered[0].args.get("desc") else q)
@@ -169,11 +169,6 @@ def _arguments(node: Any, number: int) -> list[exp.Expression]:  # a function
     return list(given)
 
 
-def _check(node: exp.Expression, known: set[str]) -> None:
-    if any(part for name, part in node.args.items() if name not in known):
-        raise grammar.output_refusal(node)
-
-
 class Grouping:
     """The keys of a query, and which expressions are one of them."""
 
@@ -193,7 +188,7 @@ class Grouping:
         keys: dict[str, tuple[exp.Expression, Term]] = {}
         for node in (self._meant(node, outputs, aliases) for node in given):
             term = self._term(node)
-            keys.setdefault(_text(term), (node, term))
+            keys.setdefault(term.settled_text, (node, term))
         self.nodes = [node for node, _ in keys.values()]
         self.terms = [term for _, term in keys.values()]
         self._texts = {text: index for index, text in enumerate(keys)}
@@ -213,7 +208,7 @@ class Grouping:
         if node.find(exp.Column) is None or any(is_aggregate(part) for part in node.walk()):
             return None
         try:
-            return self._texts.get(_text(self._resolver.term(node)))
+            return self._texts.get(self._resolver.term(node).settled_text)
         except CloisterError:
             return None
 
@@ -270,10 +265,6 @@ def position(node: exp.Literal, outputs: Sequence[exp.Expression], *, clause: st
             fix=f"use a position from 1 to {len(outputs)}, or name the column.",
         )
     return outputs[int(number) - 1]
-
-
-def _text(term: Term) -> str:
-    return term.settle_limits().text
 
 
 def _check_group(group: exp.Expression | None) -> None:

@@ -17,6 +17,7 @@ from cloister.errors import ParameterError, ParameterTypeError, UnsafeQueryError
 __all__ = [
     "Sizes",
     "check_clauses",
+    "check_parts",
     "clause",
     "clause_refusal",
     "output_name",
@@ -80,6 +81,12 @@ def row_refusal(node: exp.Expression) -> UnsafeQueryError:
             fix="put conditions on aggregates in HAVING, and do not put one aggregate inside another.",
         )
     return _refuse(node, _FUNCTIONS)
+
+
+def check_parts(node: exp.Expression, known: set[str]) -> None:
+    """Refuse a part of an output column that has more parts than those known."""
+    if any(part for name, part in node.args.items() if name not in known):
+        raise output_refusal(node)
 
 
 def output_refusal(node: exp.Expression) -> UnsafeQueryError:

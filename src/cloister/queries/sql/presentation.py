@@ -233,10 +233,10 @@ class OutputResolver:
         if type(node) in _SIGNS:
             return Arithmetic(_SIGNS[type(node)], (self._number(node.this), self._number(node.expression)))
         if name in _FUNCTIONS or name == "Round":
-            _check(node, {"this", "decimals"} if name == "Round" else {"this"})
+            grammar.check_parts(node, {"this", "decimals"} if name == "Round" else {"this"})
             return Applied(_FUNCTIONS.get(name, "ROUND"), (self._number(node.this),), _decimals(node))
         if name in _PICKS:
-            _check(node, {"this", "expressions", "ignore_nulls"})
+            grammar.check_parts(node, {"this", "expressions", "ignore_nulls"})
             return Picked(_PICKS[name], tuple(self._number(item) for item in (node.this, *node.expressions)))
         if name == "Cast" and type(node) is exp.Cast and node.to.this.value in ("DOUBLE", "FLOAT", "DECIMAL"):
             return self._number(node.this)
@@ -336,8 +336,3 @@ def _decimals(node: exp.Expression) -> int:
             f"{quote(node)} does not say how many decimals to keep.", fix="write for example ROUND(AVG(age), 1)."
         )
     return int(digits)
-
-
-def _check(node: exp.Expression, known: set[str]) -> None:
-    if any(part for name, part in node.args.items() if name not in known):
-        raise grammar.output_refusal(node)

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cloister.errors import MissingExtraError, ParameterError, did_you_mean
+from cloister.core.lazy_imports import need_learning
+from cloister.errors import ParameterError, did_you_mean
 
 __all__ = ["CLASSIFIERS", "REGRESSORS", "classifiers", "discriminators", "learn_quietly", "regressors"]
 
@@ -26,19 +27,8 @@ REGRESSORS = ("linear regression", "tree", "forest", "boosted trees")
 
 _LEAF = 5
 
-
-def need_learning() -> None:
-    """Return nothing if scikit-learn is there.
-
-    Raises:
-        MissingExtraError: if it is not.
-    """
-    try:
-        import sklearn  # noqa: F401  # whether it is there
-    except ImportError:
-        raise MissingExtraError(
-            what="Propensity scores and models of synthetic data", package="scikit-learn", extra="learn"
-        ) from None
+NEEDS_LEARNING = "Propensity scores and models of synthetic data"
+"""What needs scikit-learn, where it is missing."""
 
 
 @contextmanager
@@ -48,7 +38,7 @@ def learn_quietly() -> Iterator[None]:
     Raises:
         MissingExtraError: if scikit-learn is not installed.
     """
-    need_learning()
+    need_learning(NEEDS_LEARNING)
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits  # scikit-learn needs it too
 
@@ -59,7 +49,7 @@ def learn_quietly() -> Iterator[None]:
 
 def discriminators() -> dict[str, Callable[[], Any]]:
     """Return the models that tell real from synthetic rows."""
-    need_learning()
+    need_learning(NEEDS_LEARNING)
     from sklearn.linear_model import LogisticRegression
     from sklearn.tree import DecisionTreeClassifier
 
@@ -71,7 +61,7 @@ def discriminators() -> dict[str, Callable[[], Any]]:
 
 def classifiers(names: tuple[str, ...], seed: int, categories: Sequence[int]) -> dict[str, Model]:
     """Return classifiers by name; categories are the columns of cells that hold names."""
-    need_learning()
+    need_learning(NEEDS_LEARNING)
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
@@ -98,7 +88,7 @@ def classifiers(names: tuple[str, ...], seed: int, categories: Sequence[int]) ->
 
 def regressors(names: tuple[str, ...], seed: int, categories: Sequence[int]) -> dict[str, Model]:
     """Return regressors by name; categories are the columns of cells that hold names."""
-    need_learning()
+    need_learning(NEEDS_LEARNING)
     from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
     from sklearn.linear_model import Ridge
     from sklearn.tree import DecisionTreeRegressor

@@ -20,7 +20,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cloister.accounting.payment import finish, pay
-from cloister.core.guarantees import Guarantee
+from cloister.core.exact import Number
+from cloister.core.guarantees import Adjacency, Guarantee
 from cloister.core.random import RandomState, caveats_of, random_source
 from cloister.core.result import Result
 from cloister.data.table import Table
@@ -77,7 +78,7 @@ def evaluate_privately(
     real: Any,
     synthetic: Any,
     *,
-    epsilon: Any,
+    epsilon: Number,
     schema: Any = None,
     columns: Sequence[str] | None = None,
     bins: Any = None,
@@ -86,7 +87,7 @@ def evaluate_privately(
     analyst: str | None = None,
     unit: str = "row",
     max_rows_per_unit: int = 1,
-    adjacency: Any = "add_remove",
+    adjacency: Adjacency | str = "add_remove",
     random_state: RandomState = None,
 ) -> PrivateEvaluation:
     """Return how far a synthetic table is from protected rows, for the price of epsilon.

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cloister.core.guarantees import Guarantee, NoGuarantee
+from cloister.core.lazy_imports import need_learning
 from cloister.core.random import SeededRandomSource
 from cloister.core.result import Result
 from cloister.core.validation import check_choice, check_count
@@ -32,7 +33,7 @@ from cloister.synth.evaluation._fidelity import (
     pair_distances,
     range_errors,
 )
-from cloister.synth.evaluation._models import need_learning
+from cloister.synth.evaluation._models import NEEDS_LEARNING
 from cloister.synth.evaluation._propensity import Propensity, measure_propensity
 from cloister.synth.evaluation._proximity import (
     Guessing,
@@ -301,7 +302,7 @@ def evaluate(
     """
     chosen = _parts(parts)
     if any(part in chosen for part in _LEARNED):
-        need_learning()
+        need_learning(NEEDS_LEARNING)
     check_count(clusters, name="clusters", at_least=2)
     check_count(most_rows, name="most_rows", at_least=10)
     promised, made_with = _promise(promise)

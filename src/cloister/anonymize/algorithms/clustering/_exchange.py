@@ -294,7 +294,7 @@ _ROUNDS = 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Dealt:
+class GroupedRows:
     """The rows that are in a class with others: the cell of each, and its class, numbered without gaps.
 
     All rows of large cells that are not listed stay exact.
@@ -310,71 +310,79 @@ class Dealt:
 
 
 def exchange_in_neighborhoods(
-    cells: CodedCells, dealt: Dealt, nearness: CellOrder, *, k: int, values: Values, turn: int
-) -> Dealt:
+    cells: CodedCells, grouped: GroupedRows, nearness: CellOrder, *, k: int, values: Values, turn: int
+) -> GroupedRows:
     """Return the rows in classes that lose less, or no more."""
-    if not dealt.size:
-        return dealt
-    lent = np.bincount(dealt.cells, minlength=len(cells))
+    if not grouped.size:
+        return grouped
+    lent = np.bincount(grouped.cells, minlength=len(cells))
     # A large cell keeps k rows at least, since what stays in it is a class by itself.
     spare = np.where(cells.weights >= k, cells.weights - k - lent, 0)
     large = np.flatnonzero(spare > 0)
     # A class is represented by one of its rows: rows of a class are alike.
-    first = dealt.cells[np.unique(dealt.groups, return_index=True)[1]]
+    first = grouped.cells[np.unique(grouped.groups, return_index=True)[1]]
     ranks = nearness.ranks(np.concatenate([first, large]), turn=turn)
-    hoods = _hoods(ranks, np.concatenate([np.bincount(dealt.groups), np.full(len(large), _LARGE_SHARE)]))
-    place = np.argsort(hoods[: len(first)][dealt.groups], kind="stable")
-    ends = np.cumsum(np.bincount(hoods[: len(first)][dealt.groups], minlength=int(hoods.max()) + 1))
+    neighborhoods = _cut_neighborhoods(
+        ranks, np.concatenate([np.bincount(grouped.groups), np.full(len(large), _LARGE_SHARE)])
+    )
+    place = np.argsort(neighborhoods[: len(first)][grouped.groups], kind="stable")
+    ends = np.cumsum(np.bincount(neighborhoods[: len(first)][grouped.groups], minlength=int(neighborhoods.max()) + 1))
     found, size = [], 0
-    for hood, rows in enumerate(np.split(place, ends[:-1])):
+    for number, rows in enumerate(np.split(place, ends[:-1])):
         if len(rows):
-            mine = Dealt(cells=dealt.cells[rows], groups=dealt.groups[rows])
-            better = _improve_neighborhood(cells, mine, large[hoods[len(first) :] == hood], spare, k=k, values=values)
-            found.append(Dealt(cells=better.cells, groups=better.groups + size))
+            mine = GroupedRows(cells=grouped.cells[rows], groups=grouped.groups[rows])
+            better = _improve_neighborhood(
+                cells, mine, large[neighborhoods[len(first) :] == number], spare, k=k, values=values
+            )
+            found.append(GroupedRows(cells=better.cells, groups=better.groups + size))
             size += better.size
-    return Dealt(cells=np.concatenate([part.cells for part in found]), groups=np.concatenate([p.groups for p in found]))
+    return GroupedRows(
+        cells=np.concatenate([part.cells for part in found]), groups=np.concatenate([p.groups for p in found])
+    )
 
 
-def _hoods(ranks: Groups, weights: NDArray[np.float64]) -> Groups:
+def _cut_neighborhoods(ranks: Groups, weights: NDArray[np.float64]) -> Groups:
     """Return the neighborhood of each item: neighbors in the order, up to a total weight."""
     order = np.argsort(ranks)
     reached = np.cumsum(weights[order])
-    hoods = np.empty(len(ranks), dtype=np.int64)
+    neighborhoods = np.empty(len(ranks), dtype=np.int64)
     count = max(round(reached[-1] / _ROWS), 1)
     # Cut by the weight before each item, so that neighborhoods are about equally heavy.
-    hoods[order] = np.minimum((reached - weights[order]) * count / reached[-1], count - 1).astype(np.int64)
-    return hoods
+    neighborhoods[order] = np.minimum((reached - weights[order]) * count / reached[-1], count - 1).astype(np.int64)
+    return neighborhoods
 
 
 def _improve_neighborhood(
-    cells: CodedCells, dealt: Dealt, large: Groups, spare: Groups, *, k: int, values: Values
-) -> Dealt:
-    _, group = np.unique(dealt.groups, return_inverse=True)
-    owners = np.concatenate([dealt.cells, large])
+    cells: CodedCells, grouped: GroupedRows, large: Groups, spare: Groups, *, k: int, values: Values
+) -> GroupedRows:
+    _, group = np.unique(grouped.groups, return_inverse=True)
+    owners = np.concatenate([grouped.cells, large])
     growth = ClassGrowth(cells, cells.codes[owners].astype(np.int64), values=values)
-    is_lent = cells.weights[dealt.cells] >= k
-    hood = Neighborhood(growth, group.ravel().astype(np.int64), is_lent=is_lent, spare=spare[large], k=k)
-    hood.improve(_ROUNDS)
-    _, group = np.unique(hood.group, return_inverse=True)
-    return Dealt(cells=owners[hood.owner], groups=group.ravel().astype(np.int64))
+    is_lent = cells.weights[grouped.cells] >= k
+    neighborhood = Neighborhood(growth, group.ravel().astype(np.int64), is_lent=is_lent, spare=spare[large], k=k)
+    neighborhood.improve(_ROUNDS)
+    _, group = np.unique(neighborhood.group, return_inverse=True)
+    return GroupedRows(cells=owners[neighborhood.owner], groups=group.ravel().astype(np.int64))
 
 
 _CANDIDATES = 1024
 
 
-def fill_only_class(cells: CodedCells, dealt: Dealt, nearness: CellOrder, *, k: int, values: Values) -> Dealt:
+def fill_only_class(
+    cells: CodedCells, grouped: GroupedRows, nearness: CellOrder, *, k: int, values: Values
+) -> GroupedRows:
     """Return the rows with an only class that has fewer than k of them filled up, if a large cell can lend them."""
-    missing = k - len(dealt.cells)
+    missing = k - len(grouped.cells)
     large = np.flatnonzero(cells.weights >= k + missing)
     if missing <= 0 or not len(large):
-        return dealt
-    ranks = nearness.ranks(np.concatenate([dealt.cells[:1], large]))
+        return grouped
+    ranks = nearness.ranks(np.concatenate([grouped.cells[:1], large]))
     near = large[np.argsort(np.abs(ranks[1:] - ranks[0]), kind="stable")[:_CANDIDATES]]
-    owners = np.concatenate([dealt.cells, near])
+    owners = np.concatenate([grouped.cells, near])
     growth = ClassGrowth(cells, cells.codes[owners].astype(np.int64), values=values)
-    tables, _ = growth.tables(np.arange(len(dealt.cells))[None, :])
-    lender = near[growth.joining(np.arange(len(dealt.cells), len(owners)), tables).ravel().argmin()]
-    return Dealt(
-        cells=np.concatenate([dealt.cells, np.full(missing, lender)]),
-        groups=np.concatenate([dealt.groups, np.zeros(missing, dtype=np.int64)]),
+    tables, _ = growth.tables(np.arange(len(grouped.cells))[None, :])
+    lender = near[growth.joining(np.arange(len(grouped.cells), len(owners)), tables).ravel().argmin()]
+    return GroupedRows(
+        cells=np.concatenate([grouped.cells, np.full(missing, lender)]),
+        groups=np.concatenate([grouped.groups, np.zeros(missing, dtype=np.int64)]),
     )

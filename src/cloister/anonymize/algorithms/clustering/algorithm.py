@@ -24,7 +24,7 @@ from cloister.anonymize.algorithms.clustering._agglomeration import (
 )
 from cloister.anonymize.algorithms.clustering._exchange import (
     CellOrder,
-    Dealt,
+    GroupedRows,
     exchange_in_neighborhoods,
     fill_only_class,
 )
@@ -120,20 +120,22 @@ def _by_rows(task: Task, values: Values, passes: int | None) -> Partition:
         return whole(cells, np.arange(len(cells)))
     rows = np.ones(len(owners), np.int64)
     nearness, gathered, groups = _gather_rows(cells, owners, rows, k=k, values=values, judge=None)
-    starts = [fill_only_class(cells, Dealt(cells=gathered, groups=_with_last(groups)), nearness, k=k, values=values)]
+    starts = [
+        fill_only_class(cells, GroupedRows(cells=gathered, groups=_with_last(groups)), nearness, k=k, values=values)
+    ]
     # For few rows the textbook's way is affordable, and sometimes better.
     if k <= len(owners) <= _FEW_ROWS:
-        starts.append(Dealt(cells=owners, groups=textbook_groups(cells, owners, k=k, values=values)))
+        starts.append(GroupedRows(cells=owners, groups=textbook_groups(cells, owners, k=k, values=values)))
     turns = passes if passes is not None else min(max(_EXCHANGED // len(owners), 1), _PASSES)
-    found = [_partition(cells, _exchange_rows(task, dealt, nearness, values, turns)) for dealt in starts]
+    found = [_partition(cells, _exchange_rows(task, grouped, nearness, values, turns)) for grouped in starts]
     return min(found, key=lambda partition: Regions(partition=partition, values=values).loss())
 
 
-def _exchange_rows(task: Task, dealt: Dealt, nearness: CellOrder, values: Values, turns: int) -> Dealt:
+def _exchange_rows(task: Task, grouped: GroupedRows, nearness: CellOrder, values: Values, turns: int) -> GroupedRows:
     for turn in range(turns):
         task.progress((turn + 1) / (turns + 1), "exchanging rows")
-        dealt = exchange_in_neighborhoods(task.cells, dealt, nearness, k=task.k, values=values, turn=turn)
-    return dealt
+        grouped = exchange_in_neighborhoods(task.cells, grouped, nearness, k=task.k, values=values, turn=turn)
+    return grouped
 
 
 def _gather_rows(
@@ -160,17 +162,17 @@ def _with_last(groups: Counts) -> Counts:
     return np.where(groups < 0, max(int(groups.max(initial=0)), 0), groups)
 
 
-def _partition(cells: CodedCells, dealt: Dealt) -> Partition:
-    """Return the classes of dealt rows, and one class for what stays in each large cell."""
+def _partition(cells: CodedCells, grouped: GroupedRows) -> Partition:
+    """Return the classes of grouped rows, and one class for what stays in each large cell."""
     # Cell and class in one number: equal rows in a class become one line with a count.
-    keys, counts = np.unique(dealt.cells * max(dealt.size, 1) + dealt.groups, return_counts=True)
-    owners, groups = np.divmod(keys, max(dealt.size, 1))
-    left = cells.weights - np.bincount(dealt.cells, minlength=len(cells))
+    keys, counts = np.unique(grouped.cells * max(grouped.size, 1) + grouped.groups, return_counts=True)
+    owners, groups = np.divmod(keys, max(grouped.size, 1))
+    left = cells.weights - np.bincount(grouped.cells, minlength=len(cells))
     stay = np.flatnonzero(left > 0)
     return deal(
         cells,
         owners=np.concatenate([owners, stay]),
-        groups=np.concatenate([groups, dealt.size + np.arange(len(stay))]),
+        groups=np.concatenate([groups, grouped.size + np.arange(len(stay))]),
         counts=np.concatenate([counts, left[stay]]),
     )
 

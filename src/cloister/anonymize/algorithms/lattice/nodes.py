@@ -58,13 +58,6 @@ class GeneralizationLattice:
         if self.size > limit:
             raise LatticeTooLargeError(nodes=self.size, limit=limit)
 
-    def nodes_per_height(self) -> tuple[int, ...]:
-        """Return how many nodes have levels that sum to 0, 1, and so on up to the top."""
-        counts = np.ones(1, dtype=np.int64)
-        for levels in self.shape:
-            counts = np.convolve(counts, np.ones(levels, dtype=np.int64))
-        return tuple(int(count) for count in counts)
-
     def sums(self, parts: Sequence[NDArray[np.float64]], *, top: Node | None = None) -> NDArray[np.float64]:
         """Return, for every node up to ``top``, the sum over quasi-identifiers of a number that a level has."""
         top = self.top if top is None else top
