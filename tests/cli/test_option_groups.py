@@ -166,6 +166,11 @@ def test_no_output_replaces_the_ledger_that_pays(name: str, capsys: pytest.Captu
     pays = ["--ledger", f"sqlite:///{book}", "--dataset", "people", "--budget-epsilon", "3", "--force"]
     assert "would replace what is read" in _refusal(capsys, [*WRITING[name], book, *pays])
     assert Path(book).read_text("utf-8") == "all that was spent"
+    Path(book).unlink()
+    for scheme in ("sqlite", "SQLite"):
+        pays[1] = f"{scheme}:///{book}"
+        assert "would replace what is read" in _refusal(capsys, [*WRITING[name], book, *pays])
+        assert not Path(book).exists()
 
 
 def test_a_target_behind_a_link_or_a_pattern_is_what_is_read(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ REPORTS = (".html", ".htm", ".md", ".json")
 MODELS = (".cloister", ".json")
 CHARTS = (".svg", ".png", ".html", ".json")
 _OTHER_SPELLINGS = (".pq", ".htm", ".yml")
+_SQLITE = re.compile("^sqlite:///", re.IGNORECASE)
 _GUESSES = ("bounds", "categories", "subject")
 
 
@@ -185,7 +187,7 @@ def check_target(
     if path is None:
         return
     target = Path(path)
-    if target.exists() and any(target.samefile(source) for source in _files_of(inputs)):
+    if any(_is_same_file(target, source) for source in _files_of(inputs)):
         raise ParameterError(f'"{path}" would replace what is read.', fix="choose another name.")
     if endings is not None and target.suffix.lower() not in endings:
         raise ParameterError(
@@ -203,9 +205,13 @@ def _files_of(inputs: Sequence[str | None]) -> list[Path]:
     """Return the files of inputs, also those that a pattern or the address of a database or ledger stands for."""
     from cloister.data.sources import files_of
 
-    named = [given.removeprefix("sqlite:///") for given in inputs if given is not None]
-    found = [file for given in named for file in ([Path(given)] if Path(given).exists() else files_of(given))]
-    return [file for file in found if file.exists()]
+    named = [_SQLITE.sub("", given) for given in inputs if given is not None]
+    return [file for given in named for file in ([Path(given)] if Path(given).exists() else files_of(given))]
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    """Return whether two names stand for one file, also where a ledger is made only when it is paid from."""
+    return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
 
 
 def check_chart(path: str | None, *, inputs: Sequence[str | None], force: bool) -> None:
