@@ -1,7 +1,7 @@
-"""Detection of identifiers, columns that single out one person: by name, by form of the values, by near uniqueness.
+"""Identifiers, found by name, form or uniqueness; and names that suggest a quasi-identifier or sensitive column.
 
-The name of a column also suggests whether it is sensitive or a quasi-identifier; names are public, so they may be read
-freely. Personal numbers of several countries and of banks are recognized by their form and their check digits.
+An identifier is a column that singles out one person. Names of columns are public, so they may be read freely. Personal
+numbers of several countries and of banks are recognized by their form and their check digits.
 
 The findings say what they rest on, in shares and kinds, and never quote a value. They are suggestions: a check digit
 can fit by chance, and an identifier in an unknown form can only be seen by its uniqueness.
