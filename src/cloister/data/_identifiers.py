@@ -1,7 +1,8 @@
-"""Identifiers, found by name, form or uniqueness; and names that suggest a quasi-identifier or sensitive column.
+"""Detection of identifiers, by name, form or near uniqueness, and names that suggest a quasi or sensitive column.
 
-An identifier is a column that singles out one person. Names of columns are public, so they may be read freely. Personal
-numbers of several countries and of banks are recognized by their form and their check digits.
+An identifier is a column that singles out one person. The name of a column also suggests whether it is sensitive or a
+quasi-identifier; names are public, so they may be read freely. Personal numbers of several countries and of banks are
+recognized by their form and their check digits.
 
 The findings say what they rest on, in shares and kinds, and never quote a value. They are suggestions: a check digit
 can fit by chance, and an identifier in an unknown form can only be seen by its uniqueness.
