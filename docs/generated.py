@@ -94,11 +94,19 @@ def _listed(wanted: Callable[[Path], bool]) -> Iterator[str]:
     for folder in sorted({path.parent for path in found}):
         yield f"### {_heading(folder)}"
         yield ""
-        yield python_summary(folder / "__init__.py") if (folder / "__init__.py").exists() else ""
+        yield _describe_folder(folder)
         yield ""
         inside = [path for path in found if path.parent == folder]
         yield from (f"- `{path.name}`: {python_summary(path)}" for path in inside)
         yield ""
+
+
+def _describe_folder(folder: Path) -> str:
+    """Return what is in a package, or in the folder of an algorithm with a manifest."""
+    if (folder / "__init__.py").exists():
+        return python_summary(folder / "__init__.py")
+    found = re.search(r"(?m)^description: (.+)$", (folder / "manifest.yaml").read_text("utf-8"))
+    return found[1] if found else ""
 
 
 def _scripts() -> Iterator[str]:
@@ -109,10 +117,17 @@ def _scripts() -> Iterator[str]:
         yield ""
 
 
+OUTSIDE = ("benchmarks", "tests/support")
+"""Folders outside of the package whose modules are listed."""
+
+
+def outside(folder: str) -> Iterator[Path]:
+    """Yield the modules of a folder outside of the package."""
+    return (path for path in sorted((ROOT / folder).glob("*.py")) if not path.name.startswith("__"))
+
+
 def _outside(folder: str) -> Iterator[str]:
-    for path in sorted((ROOT / folder).glob("*.py")):
-        if not path.name.startswith("__"):
-            yield f"- `{path.name}`: {python_summary(path)}"
+    return (f"- `{path.name}`: {python_summary(path)}" for path in outside(folder))
 
 
 def _name(path: Path) -> str:
@@ -132,8 +147,8 @@ SECTIONS: dict[str, dict[str, Callable[[], Iterable[str]]]] = {
     "docs/contributing/modules.md": {
         "modules": lambda: _listed(lambda _: True),
         "scripts": _scripts,
-        "benchmarks": lambda: _outside("benchmarks"),
-        "what tests share": lambda: _outside("tests/support"),
+        "benchmarks": lambda: _outside(OUTSIDE[0]),
+        "what tests share": lambda: _outside(OUTSIDE[1]),
     },
 }
 """For each page with generated parts: their names, and who writes them."""

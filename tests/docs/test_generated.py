@@ -37,10 +37,15 @@ def test_every_module_has_a_line_on_its_page() -> None:
 
 
 def test_every_module_says_in_its_first_line_what_is_in_it() -> None:
-    silent = [
-        _name(path) for path in generated.modules() if not re.search(r".{20}[.?]$", generated.python_summary(path))
-    ]
+    listed = [*generated.modules(), *(path for folder in generated.OUTSIDE for path in generated.outside(folder))]
+    silent = [_name(path) for path in listed if not re.search(r".{20}[.?]$", generated.python_summary(path))]
     assert silent == []
+
+
+def test_every_folder_of_modules_is_described() -> None:
+    headings = re.findall(r"### `(.+)`\n\n(.*)\n", generated.page("docs/contributing/modules.md"))
+    assert headings
+    assert [name for name, line in headings if name.startswith("cloister/") and not line] == []
 
 
 def test_every_script_says_what_is_in_it() -> None:

@@ -45,6 +45,12 @@ VISITS_SCHEMA = {
 }
 
 
+def owner_id(hub: Hub, name: str) -> str:
+    """Return the id of somebody by name."""
+    with hub.store.reading() as session:
+        return str(session.query(User.id).filter_by(name=name).scalar())
+
+
 def subject(hub: Hub, user_id: str) -> AccessSubject:
     """Return an account as somebody who asks."""
     with hub.store.reading() as session:

@@ -1,5 +1,6 @@
-"""Processes of a hub for tests: workers that know the services of the tests, some of which die at a chosen point, and
-one that asks for work as the server does.
+"""Worker processes of a hub for tests, which know the tests' services; some die at a chosen point.
+
+One asks for work as the server does.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from cloister.cli.options import (
     check_target,
     data_options,
     file_option,
-    open_data,
+    open_given_data,
     option,
     output_options,
 )
@@ -161,14 +161,10 @@ def _check_what_is_written(options: dict[str, Any]) -> None:
         )
 
 
-def _open(options: dict[str, Any]) -> Table:
-    return open_data(options["data"], options["schema"], encoding=options["encoding"], missing=options["missing"])
-
-
 def _release(options: dict[str, Any], tell: Callable[[float, str], None]) -> Release | AnatomyRelease:
     from cloister.anonymize import Recipe, anonymize
 
-    table = _open(options)
+    table = open_given_data(options)
     if options["from_recipe"] is not None:
         prepared = Recipe.read(options["from_recipe"]).run(table, anonymizer=anonymize)
         if prepared.release is None:
@@ -267,7 +263,7 @@ def _finish_two_tables(
 def _sweep(output: CommandOutput, options: dict[str, Any]) -> None:
     from cloister.anonymize import frontier
 
-    table = _open(options)
+    table = open_given_data(options)
     names = _sensitive(options, table)
     with output.progress("Trying") as tell:
         found = frontier(

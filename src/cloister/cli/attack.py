@@ -12,7 +12,7 @@ import click
 
 from cloister.cli.certificates import read_certificate
 from cloister.cli.commands import CommandOutput, HelpfulGroup, command
-from cloister.cli.options import check_target, data_options, output_options
+from cloister.cli.options import check_target, data_options, output_options, split_names
 from cloister.core.provenance import SYNTHETIC, TWO_TABLES
 from cloister.errors import ParameterError, SchemaError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloister.crypto.certificates import Certificate
     from cloister.data.table import Table
 
-__all__ = ["attack_options", "check_report", "open_tables", "show_attack", "split_names"]
+__all__ = ["attack_options", "check_report", "open_tables", "quasi_option", "show_attack"]
 
 
 def attack_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,11 +59,6 @@ def open_tables(
         if all(name in described for name in shown):
             tables["release"] = open_table(given["release"], schema=described, **how)
     return tables
-
-
-def split_names(text: str | None) -> list[str] | None:
-    """Return the names in a list with commas."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def show_attack(
@@ -142,8 +137,7 @@ def _parameters(attack: ReleaseAttack) -> Iterator[Callable[[Any], Any]]:
         )
     for given in (Given.QUASI, Given.SENSITIVE, Given.SECRET):
         if given in asked:
-            what, told = _COLUMNS[given]
-            yield click.option(f"--{given}", metavar=what, required=asked[given], help=told)
+            yield _column_option(given, required=asked[given])
 
 
 _TABLES = {
@@ -157,6 +151,16 @@ _COLUMNS = {
     "sensitive": ("COLUMN", "What attackers want to know; by default by the schema."),
     "secret": ("COLUMN", "What the attacker wants to know."),
 }
+
+
+def _column_option(given: str, *, required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    what, told = _COLUMNS[given]
+    return click.option(f"--{given}", metavar=what, required=required, help=told)
+
+
+def quasi_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option that names what attackers may know."""
+    return _column_option("quasi", required=False)(function)
 
 
 def _perform(
@@ -212,7 +216,7 @@ def _find_known(quasi: str | None, schema: str | None) -> list[str]:
     from cloister.data.schema import Schema
 
     if quasi is not None:
-        return split_names(quasi) or []
+        return split_names(quasi)
     known = [] if schema is None else list(Schema.read(schema).with_roles(Role.QUASI))
     if not known:
         raise SchemaError(

@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 
+from cloister.core.wordings import percent
 from cloister.errors import did_you_mean
 
 
@@ -75,7 +76,7 @@ class CommandOutput:
             yield lambda share, what: None  # noqa: ARG005  # nobody is looking
             return
         with _console(to_errors=True).status(text) as status:
-            yield lambda share, what: status.update(f"{text}: {what} ({share:.0%})")
+            yield lambda share, what: status.update(f"{text}: {what} ({percent(share, digits=2)})")
 
 
 def program() -> str:

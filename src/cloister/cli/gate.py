@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloister.cli.attack import attack_options, check_report, open_tables, split_names
+from cloister.cli.attack import attack_options, check_report, open_tables, quasi_option
 from cloister.cli.certificates import read_certificate
 from cloister.cli.commands import CommandOutput, command
-from cloister.cli.options import NumberText
+from cloister.cli.options import NumberText, split_names
 from cloister.core.provenance import ANONYMIZED, SYNTHETIC, TWO_TABLES
 from cloister.errors import ParameterError
 
@@ -32,7 +32,7 @@ _KINDS = {"anonymized": ANONYMIZED, "anatomy": TWO_TABLES, "synthetic": SYNTHETI
     type=click.Choice(list(_KINDS)),
     help="How the release was made; by default as its certificate says.",
 )
-@click.option("--quasi", metavar="COLUMNS", help="What attackers may know, with commas; by default by the schema.")
+@quasi_option
 @click.option(
     "--sensitive", metavar="COLUMNS", help="What attackers want to know, with commas; by default by the schema."
 )
@@ -103,8 +103,8 @@ def gate(
             original=tables["original"],
             control=tables.get("control"),
             kind=None if kind == "anatomy" else _KINDS[kind],
-            quasi_identifiers=split_names(quasi),
-            sensitive=split_names(sensitive),
+            quasi_identifiers=None if quasi is None else split_names(quasi),
+            sensitive=None if sensitive is None else split_names(sensitive),
             guarantee=promise,
             certificate=certificate,
             policy=policy,

@@ -31,10 +31,21 @@ hub = HelpfulGroup(name="hub", help="Run the server where institutions share pro
 _PACKAGES = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "jinja2", "argon2", "structlog", "prometheus_client")
 
 
+def _place(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say which hub is meant."""
+    for option in (
+        click.option(
+            "--database", metavar="URL", help="postgresql://user@host/database; by default SQLite in the folder."
+        ),
+        click.option("--folder", type=click.Path(path_type=Path), help="Where data, database and key are kept."),
+        click.option("--settings", "path", type=click.Path(path_type=Path), help="A TOML file with settings."),
+    ):
+        function = option(function)
+    return function
+
+
 @command("serve", example="cloister hub serve --folder /var/lib/cloister --port 8080", group=hub)
-@click.option("--settings", "path", type=click.Path(path_type=Path), help="A TOML file with settings.")
-@click.option("--folder", type=click.Path(path_type=Path), help="Where data, database and key are kept.")
-@click.option("--database", metavar="URL", help="postgresql://user@host/database; by default SQLite in the folder.")
+@_place
 @click.option("--host", metavar="ADDRESS", help="Where to listen; by default on this machine only.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="NUMBER", help="Where to listen; by default 8080.")
 @click.option("--workers", type=int, metavar="NUMBER", help="How many processes run jobs; by default 2.")
@@ -74,19 +85,6 @@ def check_installed() -> None:
 
 
 group = hub
-
-
-def _place(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say which hub is meant."""
-    for option in (
-        click.option(
-            "--database", metavar="URL", help="postgresql://user@host/database; by default SQLite in the folder."
-        ),
-        click.option("--folder", type=click.Path(path_type=Path), help="Where data, database and key are kept."),
-        click.option("--settings", "path", type=click.Path(path_type=Path), help="A TOML file with settings."),
-    ):
-        function = option(function)
-    return function
 
 
 def _settings(path: Path | None, folder: Path | None, database: str | None) -> Any:  # settings of a hub, loaded late

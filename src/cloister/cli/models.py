@@ -21,7 +21,7 @@ from cloister.cli.options import (
     check_target,
     data_options,
     ledger_options,
-    open_data,
+    open_given_data,
     option,
     output_options,
     price_options,
@@ -187,7 +187,7 @@ def predict(output: CommandOutput, **options: Any) -> None:  # click's options
     inputs = [options["model"], options["data"], options["schema"]]
     check_target(options["output_file"], inputs=inputs, force=options["force"], endings=TABLES)
     model = _load(options["model"])
-    table = _open(options)
+    table = open_given_data(options)
     with output.progress("Predicting"):
         listing = _predict_rows(model, table, options)
     _write_predictions(listing, options)
@@ -210,7 +210,7 @@ def evaluate(output: CommandOutput, **options: Any) -> None:  # click's options
     its own that promises nothing; in Python, cloister.learn.evaluate_privately pays for one that may be passed on.
     """
     model = _load(options["model"])
-    table = _open(options)
+    table = open_given_data(options)
     from cloister.learn.evaluation import evaluate as measure
 
     with output.progress("Evaluating"):
@@ -227,10 +227,6 @@ def _load(path: str) -> Any:
     except ImportError:
         raise MissingExtraError(what="Private models", package="scikit-learn", extra="learn") from None
     return load(path)
-
-
-def _open(options: dict[str, Any]) -> Table:
-    return open_data(options["data"], options["schema"], encoding=options["encoding"], missing=options["missing"])
 
 
 def _predict_rows(model: Any, table: Table, options: dict[str, Any]) -> pa.Table:

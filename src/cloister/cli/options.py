@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -242,6 +242,11 @@ def open_data(data: str, schema: str | None, *, encoding: str | None, missing: t
 
     described = None if schema is None else Schema.read(schema)
     return open_table(data, schema=described, encoding=encoding, missing=missing)
+
+
+def open_given_data(options: Mapping[str, Any]) -> Table:
+    """Return the table that the options of the group data name."""
+    return open_data(options["data"], options["schema"], encoding=options["encoding"], missing=options["missing"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 Every document starts with its marker under ``"schema"``: what it is, and in which version. A marker
 means one thing and its text is in one file: beside the class that writes it, or here where several need it.
-Readers go on accepting old markers; a document of another shape gets another one.
+Readers go on accepting old markers; a document of another shape gets another one. What a digest begins with is such
+a text as well: no document has it, and it never changes.
 """
 
 from __future__ import annotations

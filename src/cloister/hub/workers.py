@@ -112,14 +112,14 @@ class KeptClaim:
         moment = time.monotonic()
         if moment - self._reported >= _BETWEEN_REPORTS:
             self._reported = moment
-            self._standing = self._told(share, stage)
+            self._standing = self._report_progress(share, stage)
         # What the heartbeat has heard in the meantime counts here as well.
         if self._standing is not Standing.HELD:
             raise BrokenOff(self._standing)
         if self._stopping.is_set():
             raise BrokenOff(None)
 
-    def _told(self, share: float, stage: str) -> Standing:
+    def _report_progress(self, share: float, stage: str) -> Standing:
         try:
             with self._hub.store.writing() as session:
                 return queue.report_progress(session, self._held, share, stage)

@@ -20,7 +20,7 @@ import pytest
 
 from cloister.errors import CloisterError
 from cloister.hub.domain.algorithms import Manifest
-from cloister.hub.domain.policy_file import digest_of, policy_from_dict, policy_to_dict
+from cloister.hub.domain.policy_file import digest_policy, policy_from_dict, policy_to_dict
 from cloister.hub.domain.requests import history_to_list, request_from_dict, request_to_dict
 from tests.support.thoroughness import examples
 
@@ -167,7 +167,7 @@ def test_documents_are_written_as_they_always_were(kind: str) -> None:
 
 def test_the_digests_of_policies_stay() -> None:
     for case in CORPUS["written"]["policy"]:
-        assert digest_of(policy_from_dict(json.loads(case["read"]))) == case["digest"]
+        assert digest_policy(policy_from_dict(json.loads(case["read"]))) == case["digest"]
 
 
 def attempt(kind: str, values: Any) -> str | CloisterError:

@@ -11,7 +11,7 @@ from cloister.hub.domain.operations import NAMED_ONLY, PolicyOperation, expand
 from cloister.hub.domain.policy import Member, Mode, Policy, PolicyRole, RuleEffect, Use
 from cloister.hub.domain.policy_edits import from_template, open_to_organisation
 from cloister.hub.domain.policy_file import (
-    digest_of,
+    digest_policy,
     mark_of,
     policy_from_dict,
     policy_from_json,
@@ -224,8 +224,8 @@ def test_a_policy_refuses_contradictions_in_python_too() -> None:
 def test_the_mark_follows_the_contents() -> None:
     policy = policy_from_dict(WHOLE)
     assert mark_of(policy).version == 4
-    assert digest_of(policy) == digest_of(policy_from_dict(WHOLE))
-    assert digest_of(policy) != digest_of(policy.next_version(two_person=False))
+    assert digest_policy(policy) == digest_policy(policy_from_dict(WHOLE))
+    assert digest_policy(policy) != digest_policy(policy.next_version(two_person=False))
     assert mark_of(policy) in sticky_terms(policy).policies
     assert set(policy.terms.policies) < set(sticky_terms(policy).policies)
 

@@ -13,7 +13,7 @@ from cloister.data.columns import Column
 from cloister.data.schema import Schema
 from cloister.data.table import Table
 from cloister.errors import ForbiddenError, PolicyError, UnknownColumnError, UnsafeQueryError
-from cloister.hub.domain._column_uses import CONDITIONS, condition_uses, query_operation, query_uses
+from cloister.hub.domain._column_uses import CONDITIONS, query_operation, query_uses
 from cloister.hub.domain._row_predicates import RowPredicate
 from cloister.hub.domain.decisions import Constraints, RequestContext, decide
 from cloister.hub.domain.operations import PolicyOperation
@@ -35,7 +35,6 @@ from cloister.hub.domain.terms import NEUTRAL, PurposeSet, UsageTerms
 from cloister.hub.domain.views import (
     ColumnRights,
     View,
-    check_condition,
     check_policy,
     check_query,
     restrict_schema,
@@ -176,10 +175,7 @@ def test_a_long_chain_of_conditions_is_followed() -> None:
 
 
 def test_a_condition_selects_rows() -> None:
-    assert {(used.column, used.use) for used in condition_uses("age > 5 OR salary IS NULL", NAMES)} == {
-        ("age", F),
-        ("salary", F),
-    }
+    assert uses("SELECT COUNT(*) FROM data WHERE age > 5 OR salary IS NULL") == {("age", F), ("salary", F)}
 
 
 @pytest.mark.parametrize(
@@ -229,7 +225,6 @@ def test_columns_exist_by_rule_and_purpose() -> None:
 
 def test_uses_are_checked() -> None:
     check_query("SELECT sex, AVG(salary) FROM data WHERE age > 3 GROUP BY sex", {"data": rights()})
-    check_condition("age > 3", rights())
     for sql in (
         "SELECT COUNT(*) FROM data WHERE salary > 3",
         "SELECT AVG(sex) FROM data",
@@ -238,7 +233,7 @@ def test_uses_are_checked() -> None:
         with pytest.raises(ForbiddenError, match="ask the owner for more"):
             check_query(sql, {"data": rights()})
     with pytest.raises(ForbiddenError, match="you may not select rows by it"):
-        check_condition("salary > 3", rights())
+        check_query("SELECT COUNT(*) FROM data WHERE salary > 3", {"data": rights()})
 
 
 def test_a_hidden_column_is_refused_in_the_words_for_one_that_does_not_exist() -> None:

@@ -1,4 +1,4 @@
-"""Conditions on rows: the part of SQL that means the same on every engine, and nothing else.
+"""Conditions on rows (WHERE, where=, CASE): the part of SQL that means the same on every engine, and nothing else.
 
 Allowed: columns, literals, ``= <> < <= > >=``, ``AND OR NOT``, ``IN (...)``, ``BETWEEN``, ``IS [NOT] NULL``,
 ``IS [NOT] TRUE|FALSE``, ``LIKE``, ``LENGTH(text)`` and ``YEAR``, ``MONTH``, ``DAY`` of a date or time. Both sides of a

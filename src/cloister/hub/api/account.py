@@ -73,7 +73,7 @@ def see_account(hub: CurrentHub, signed_in: CurrentSignIn) -> dict[str, Any]:
 def change_password(hub: CurrentHub, signed_in: CurrentSignIn, given: PasswordChange) -> dict[str, Any]:
     """Change one's own password; all other sign-ins end."""
     own_account.change_password(hub, signed_in, current=given.current, new=given.new)
-    return {"schema": "cloister.account/1", "changed": "password"}
+    return {"schema": "cloister.password-change/1", "changed": "password"}
 
 
 @router.guarded("POST", "/account/totp", actions.CHANGE_SELF)
@@ -92,7 +92,7 @@ def begin_factor(hub: CurrentHub, access: CurrentAccess, given: FactorStart) -> 
 def confirm_factor(hub: CurrentHub, access: CurrentAccess, given: FactorCode) -> dict[str, Any]:
     """Begin to use the new authenticator; the answer holds the recovery codes, shown once."""
     return {
-        "schema": "cloister.totp/1",
+        "schema": "cloister.recovery-codes/1",
         "recovery_codes": own_account.confirm_factor(hub, access.person, code=given.code),
     }
 
@@ -101,7 +101,7 @@ def confirm_factor(hub: CurrentHub, access: CurrentAccess, given: FactorCode) ->
 def remove_factor(hub: CurrentHub, access: CurrentAccess, given: FactorEnd) -> dict[str, Any]:
     """Stop using a second factor."""
     own_account.remove_factor(hub, access.person, password=given.password, code=given.code)
-    return {"schema": "cloister.totp/1", "removed": True}
+    return {"schema": "cloister.totp-removal/1", "removed": True}
 
 
 @router.guarded("GET", "/account/tokens", actions.SEE_SELF)
@@ -109,7 +109,7 @@ def list_tokens(hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]:
     """List one's own tokens, without their secrets."""
     with hub.store.reading() as session:
         found = [own_account.describe_token(token) for token in own_account.list_tokens(session, access.person.user_id)]
-    return {"schema": "cloister.tokens/1", "items": found, "next": None}
+    return {"schema": "cloister.api-tokens/1", "items": found, "next": None}
 
 
 @router.guarded("POST", "/account/tokens", actions.CHANGE_SELF)
@@ -118,7 +118,7 @@ def make_token(hub: CurrentHub, access: CurrentAccess, given: TokenRequest) -> d
     with hub.store.writing() as session:
         made = own_account.make_token(session, by=access.person, name=given.name, scopes=given.scopes, days=given.days)
         described = own_account.describe_token(made.token)
-    return {"schema": "cloister.token/1", **described, "secret": made.secret}
+    return {"schema": "cloister.api-token/1", **described, "secret": made.secret}
 
 
 @router.guarded("DELETE", "/account/tokens/{token_id}", actions.CHANGE_SELF)
@@ -126,7 +126,7 @@ def revoke_token(hub: CurrentHub, access: CurrentAccess, token_id: str) -> dict[
     """End a token."""
     with hub.store.writing() as session:
         own_account.revoke_token(session, token_id, by=access.person)
-    return {"schema": "cloister.token/1", "id": token_id, "revoked": True}
+    return {"schema": "cloister.api-token-end/1", "id": token_id, "revoked": True}
 
 
 @router.guarded("GET", "/account/sign-ins", actions.SEE_SELF)
@@ -141,7 +141,7 @@ def end_sign_in(hub: CurrentHub, signed_in: CurrentSignIn, login_id: str) -> dic
     """End one of one's own sign-ins."""
     with hub.store.writing() as session:
         own_account.end_sign_in(session, signed_in, login_id)
-    return {"schema": "cloister.sign-ins/1", "ended": 1}
+    return {"schema": "cloister.sign-ins-end/1", "ended": 1}
 
 
 @router.guarded("DELETE", "/account/sign-ins", actions.CHANGE_SELF)
@@ -150,7 +150,7 @@ def end_all_sign_ins(response: Response, hub: CurrentHub, signed_in: CurrentSign
     with hub.store.writing() as session:
         ended = own_account.end_all_sign_ins(session, signed_in)
     identity.clear_cookies(response, hub.settings, identity.COOKIE, identity.CSRF_COOKIE)
-    return {"schema": "cloister.sign-ins/1", "ended": ended}
+    return {"schema": "cloister.sign-ins-end/1", "ended": ended}
 
 
 @router.guarded("POST", "/account/identities", actions.CHANGE_SELF)

@@ -74,7 +74,7 @@ def list_confirmations(hub: CurrentHub, access: CurrentAccess) -> dict[str, Any]
     with hub.store.reading() as session:
         items = administration.list_proposed(session, access.person)
         resets = enrolment.list_resets(session, access.person)
-    return {"schema": "cloister.people/1", "items": items, "resets": resets, "next": None}
+    return {"schema": "cloister.confirmations/1", "items": items, "resets": resets, "next": None}
 
 
 @router.guarded("GET", "/people/{account_id}", actions.LIST_ACCOUNTS)
@@ -113,7 +113,7 @@ def confirm_reset(hub: CurrentHub, access: CurrentAccess, account_id: str) -> di
     """Confirm as a second person that a password or second factor is set or reset."""
     with hub.store.writing() as session:
         enrolment.confirm_reset(session, account_id, by=access.person)
-    return {"schema": "cloister.person/1", "id": account_id, "confirmed": True}
+    return {"schema": "cloister.reset-confirmation/1", "id": account_id, "confirmed": True}
 
 
 @router.guarded("POST", "/people/{account_id}/enrolment", actions.MANAGE_ACCOUNTS)
@@ -122,7 +122,7 @@ def make_link(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dict[s
     with hub.store.writing() as session:
         link = enrolment.make_link(session, account_id, by=access.person)
     return {
-        "schema": "cloister.enrolment/1",
+        "schema": "cloister.enrolment-link/1",
         "account": link.account,
         "link": f"{hub.settings.address}/enrol/{link.token}",
         "expires": link.expires.isoformat(),
@@ -136,7 +136,7 @@ def reset_factor(hub: CurrentHub, access: CurrentAccess, account_id: str) -> dic
     with hub.store.writing() as session:
         enrolment.reset_factor(session, account_id, by=access.person)
         has_factor = second_factor.is_on(administration.get_account(session, account_id))
-    return {"schema": "cloister.person/1", "id": account_id, "has_second_factor": has_factor}
+    return {"schema": "cloister.factor-reset/1", "id": account_id, "has_second_factor": has_factor}
 
 
 @router.guarded("GET", "/organisations", actions.LIST_ACCOUNTS)
@@ -176,7 +176,7 @@ def see_link(hub: CurrentHub, token: str) -> dict[str, Any]:
 @router.guarded("POST", "/enrolments/{token}", actions.ENROL)
 def enrol(hub: CurrentHub, token: str, given: NewPassword) -> dict[str, Any]:
     """Set the password of the link's account; then sign in with it."""
-    return {"schema": "cloister.enrolment/1", "account": enrolment.enrol(hub, token, given.password)}
+    return {"schema": "cloister.enrolled/1", "account": enrolment.enrol(hub, token, given.password)}
 
 
 def _person(described: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from sqlglot import exp
 
 from cloister.core.wordings import a_or_an
-from cloister.data.engines.predicates import find_name, parse_condition
+from cloister.data.engines.predicates import find_name
 from cloister.errors import UnknownColumnError, UnsafeQueryError
 from cloister.hub.domain.operations import PolicyOperation
 from cloister.hub.domain.policy import Use
@@ -25,7 +25,7 @@ from cloister.queries.sql.aggregation import is_aggregate
 from cloister.queries.sql.grammar import clause, output_name, parse_select
 from cloister.queries.sql.row_expressions import function_name
 
-__all__ = ["ColumnUse", "condition_uses", "query_operation", "query_uses"]
+__all__ = ["ColumnUse", "query_operation", "query_uses"]
 
 
 class ColumnUse(NamedTuple):
@@ -65,14 +65,6 @@ def query_uses(
     private = {name: {column: frozenset({(name, column)}) for column in columns} for name, columns in tables.items()}
     reading = _UseCollector(private, frozenset(public), set())
     reading.select(parse_select(sql) if isinstance(sql, str) else sql, {}, is_whole=True)
-    return frozenset(reading.uses)
-
-
-def condition_uses(condition: str, columns: Iterable[str]) -> frozenset[ColumnUse]:
-    """Return every use of the columns of one table, called "", in a condition on its rows."""
-    reading = _UseCollector({}, frozenset(), set())
-    scope: RelationColumns = {column: frozenset({("", column)}) for column in columns}
-    reading.value(parse_condition(condition), {"": scope}, _FILTER)
     return frozenset(reading.uses)
 
 

@@ -13,7 +13,7 @@ from cloister.hub.domain.terms import PolicyMark, UsageTerms, write_terms
 
 __all__ = [
     "SCHEMA",
-    "digest_of",
+    "digest_policy",
     "mark_of",
     "policy_from_dict",
     "policy_from_json",
@@ -52,14 +52,14 @@ def policy_to_dict(policy: Policy) -> dict[str, Any]:
     return policy.to_dict()
 
 
-def digest_of(policy: Policy) -> str:
+def digest_policy(policy: Policy) -> str:
     """Return the SHA-256 of a policy's JSON form, which names this content wherever it is remembered."""
     return chain_digest(policy.to_dict())
 
 
 def mark_of(policy: Policy) -> PolicyMark:
     """Return the version and digest that derived objects remember."""
-    return PolicyMark(object_id=policy.object_id, version=policy.version, digest=digest_of(policy))
+    return PolicyMark(object_id=policy.object_id, version=policy.version, digest=digest_policy(policy))
 
 
 def sticky_terms(policy: Policy) -> UsageTerms:

@@ -24,12 +24,12 @@ from cloister.data.engines.predicates import resolve_condition
 from cloister.data.schema import Schema
 from cloister.data.table import Table
 from cloister.errors import CloisterError, ForbiddenError, PolicyError, UnknownColumnError
-from cloister.hub.domain._column_uses import ColumnUse, condition_uses, query_uses
+from cloister.hub.domain._column_uses import query_uses
 from cloister.hub.domain._row_predicates import RowPredicate, bind_all
 from cloister.hub.domain.decisions import Constraints
 from cloister.hub.domain.policy import Policy, Use
 
-__all__ = ["ColumnRights", "View", "check_condition", "check_policy", "check_query", "restrict_schema", "view_of"]
+__all__ = ["ColumnRights", "View", "check_policy", "check_query", "restrict_schema", "view_of"]
 
 
 _WORDS = {
@@ -103,21 +103,7 @@ def check_query(sql: str | exp.Select, rights: Mapping[str, ColumnRights], *, pu
         ForbiddenError: if one may not be used as the query does.
     """
     tables = {name: granted.names for name, granted in rights.items()}
-    _check_uses(query_uses(sql, tables, public=public), rights)
-
-
-def check_condition(condition: str, rights: ColumnRights) -> None:
-    """Return nothing if the columns of a condition on rows may be used to select rows, else raise.
-
-    Raises:
-        UnknownColumnError: if a column does not exist for the subject.
-        ForbiddenError: if one may not be used in this way.
-    """
-    _check_uses(condition_uses(condition, rights.names), {"": rights})
-
-
-def _check_uses(uses: Iterable[ColumnUse], rights: Mapping[str, ColumnRights]) -> None:
-    for used in sorted(uses):
+    for used in sorted(query_uses(sql, tables, public=public)):
         rights[used.table].check(used.column, used.use)
 
 

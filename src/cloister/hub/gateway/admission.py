@@ -39,7 +39,7 @@ from cloister.hub.gateway.bodies import takes_upload
 from cloister.hub.gateway.identity import BROWSER_COOKIE, read_cookie, session_cookie
 from cloister.hub.hub import Hub
 from cloister.hub.use_cases.accounts import sign_in
-from cloister.hub.use_cases.sessions import SignedIn, digest_of
+from cloister.hub.use_cases.sessions import SignedIn, digest_secret
 
 __all__ = ["RequestAdmission"]
 
@@ -295,7 +295,7 @@ def _credential(request: Request) -> str | None:
     """Return a digest of the token or the cookie that a request comes with."""
     secret = request.headers.get("authorization") or session_cookie(request)
     # Kept as a digest, since a memory of credentials should hold none.
-    return None if secret is None else digest_of(secret)
+    return None if secret is None else digest_secret(secret)
 
 
 def _address(request: Request, hub: Hub) -> str | None:

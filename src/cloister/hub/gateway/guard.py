@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
@@ -74,6 +76,13 @@ class GuardedRouter(APIRouter):
             return endpoint
 
         return add
+
+
+def load_routers(package: str, places: Iterable[str]) -> list[GuardedRouter]:
+    """Return the routers of all modules of a package, which is found at these places, in the order of their names."""
+    names = sorted(module.name for module in pkgutil.iter_modules(places))
+    modules = [importlib.import_module(f"{package}.{name}") for name in names]
+    return [value for module in modules for value in vars(module).values() if isinstance(value, GuardedRouter)]
 
 
 def _describe_undeclared(path: str, endpoint: Callable[..., Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from cloister.errors import ForbiddenError, HubError, NotSignedInError
 from cloister.hub.hub import Hub
 from cloister.hub.settings import Settings
-from cloister.hub.use_cases.sessions import SignedIn, digest_of, find_login, find_token
+from cloister.hub.use_cases.sessions import SignedIn, digest_secret, find_login, find_token
 
 __all__ = ["COOKIE", "CSRF_COOKIE", "CSRF_HEADER", "check_origin", "check_proof", "identify"]
 
@@ -110,7 +110,7 @@ def check_proof(request: Request, signed_in: SignedIn) -> None:
     if signed_in.csrf_digest is None:
         return
     proof = request.headers.get(CSRF_HEADER, "")
-    if not hmac.compare_digest(digest_of(proof), signed_in.csrf_digest):
+    if not hmac.compare_digest(digest_secret(proof), signed_in.csrf_digest):
         raise ForbiddenError("This request has no proof that your browser sent it on purpose.", fix=_RETRY)
 
 

@@ -8,7 +8,8 @@ Questions put together from parts become SQL; names and values are written by sq
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from enum import StrEnum
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 from sqlglot import exp
@@ -20,29 +21,40 @@ from cloister.hub.services.registry import ServiceOutcome, ServiceParameters, Se
 from cloister.queries.answers import Frame
 from cloister.queries.payment import check_price
 
-_FUNCTIONS = {
-    "sum": exp.Sum,
-    "mean": exp.Avg,
-    "variance": exp.Variance,
-    "deviation": exp.Stddev,
-    "minimum": exp.Min,
-    "maximum": exp.Max,
-    "median": exp.Median,
-}
 _COMPARISONS = {"=": exp.EQ, "!=": exp.NEQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
+
+
+class MeasureKind(StrEnum):
+    """What can be found: as a question stores it, as the page says it before a column, and as SQL writes it."""
+
+    words: str
+    function: type[exp.Func]
+
+    def __new__(cls, name: str, words: str, function: type[exp.Func]) -> Self:
+        """Return a kind that equals its name."""
+        made = str.__new__(cls, name)
+        made._value_, made.words, made.function = name, words, function
+        return made
+
+    COUNT = "count", "how many rows", exp.Count
+    MEAN = "mean", "the mean of", exp.Avg
+    MEDIAN = "median", "the median of", exp.Median
+    SUM = "sum", "the sum of", exp.Sum
+    MINIMUM = "minimum", "the smallest", exp.Min
+    MAXIMUM = "maximum", "the largest", exp.Max
+    DEVIATION = "deviation", "the spread (standard deviation) of", exp.Stddev
+    VARIANCE = "variance", "the spread (variance) of", exp.Variance
 
 
 class QuestionMeasure(ServiceParameters):
     """One number to find."""
 
-    kind: Literal["count", "sum", "mean", "median", "minimum", "maximum", "variance", "deviation"] = Field(
-        default="count", title="What"
-    )
+    kind: MeasureKind = Field(default=MeasureKind.COUNT, title="What")
     column: str | None = Field(default=None, max_length=200, title="Of which column")
 
     @model_validator(mode="after")
     def _has_column(self) -> QuestionMeasure:
-        if (self.kind == "count") != (self.column is None):
+        if (self.kind is MeasureKind.COUNT) != (self.column is None):
             raise ValueError("a count takes no column, everything else takes one")
         return self
 
@@ -77,8 +89,8 @@ def sql_of(question: Built) -> str:
 
 def _write_measure(measure: QuestionMeasure) -> Any:  # an expression of sqlglot
     if measure.column is None:
-        return exp.alias_(exp.Count(this=exp.Star()), "count", quoted=True)
-    found = _FUNCTIONS[measure.kind](this=exp.column(measure.column, quoted=True))
+        return exp.alias_(measure.kind.function(this=exp.Star()), "count", quoted=True)
+    found = measure.kind.function(this=exp.column(measure.column, quoted=True))
     return exp.alias_(found, f"{measure.kind} of {measure.column}", quoted=True)
 
 
@@ -159,6 +171,7 @@ class _Asking:
     def run(self, work: ServiceWork, parameters: Any) -> ServiceOutcome:  # SqlQuestion or BuiltQuestion
         """Ask the rows, from the reserved budget."""
         work.progress(0.1, "reading the rows")
+        # Parsed again: a job keeps the text, and the worker is another process than the one that planned.
         frame = private_table(work).sql(self._sql(parameters), **parameters.price())
         work.progress(0.9, "writing the answer")
         return ServiceOutcome(

@@ -103,13 +103,13 @@ class SealedFile:
         try:
             yield
         except CloisterError as error:
-            raise self._told() or error from None
+            raise self._take_error() or error from None
 
     def failure(self, error: Exception) -> CloisterError:
         """Return why a query failed: damage to the file goes before what DuckDB makes of it."""
-        return self._told() or unreadable(error)
+        return self._take_error() or unreadable(error)
 
-    def _told(self) -> CloisterError | None:
+    def _take_error(self) -> CloisterError | None:
         """Return what is remembered, once."""
         error, self._error = self._error, None
         return error and error.with_traceback(None)

@@ -46,7 +46,7 @@ class SignedIn:
         return self.seen is not None and self.seen + SEEN_EVERY <= now()
 
 
-def digest_of(secret: str) -> str:
+def digest_secret(secret: str) -> str:
     """Return what is kept of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -57,9 +57,9 @@ def open_login(session: Session, user: User, *, hours: int, method: str = "passw
     session.execute(delete(LoginSession).where(LoginSession.expires < now()))
     session.add(
         LoginSession(
-            digest=digest_of(cookie),
+            digest=digest_secret(cookie),
             user_id=user.id,
-            csrf_digest=digest_of(csrf),
+            csrf_digest=digest_secret(csrf),
             method=method,
             expires=now() + timedelta(hours=hours),
         )
@@ -69,7 +69,7 @@ def open_login(session: Session, user: User, *, hours: int, method: str = "passw
 
 def close_login(session: Session, cookie: str) -> None:
     """End a sign-in."""
-    session.execute(delete(LoginSession).where(LoginSession.digest == digest_of(cookie)))
+    session.execute(delete(LoginSession).where(LoginSession.digest == digest_secret(cookie)))
 
 
 def close_logins(session: Session, user_id: str, *, but: str | None = None, only: str | None = None) -> int:
@@ -85,7 +85,7 @@ def close_logins(session: Session, user_id: str, *, but: str | None = None, only
 
 def find_login(session: Session, cookie: str, *, idle_minutes: int = 60) -> SignedIn | None:
     """Return who holds a cookie, or None where the sign-in has ended or was not used for too long."""
-    found = session.get(LoginSession, digest_of(cookie))
+    found = session.get(LoginSession, digest_secret(cookie))
     if found is None or found.expires <= now() or found.user.is_disabled:
         return None
     if found.seen + timedelta(minutes=idle_minutes) <= now():
@@ -100,7 +100,7 @@ def touch_login(session: Session, login_id: str) -> None:
 
 def find_token(session: Session, secret: str) -> SignedIn | None:
     """Return who holds a token, or None."""
-    found = session.query(ApiToken).filter_by(digest=digest_of(secret)).one_or_none()
+    found = session.query(ApiToken).filter_by(digest=digest_secret(secret)).one_or_none()
     if found is None or found.revoked is not None or found.user.is_disabled:
         return None
     if found.expires is not None and found.expires <= now():

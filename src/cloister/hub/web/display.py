@@ -17,6 +17,7 @@ from cloister.core.guarantees import guarantee_from_dict
 from cloister.core.wordings import format_estimate, format_price, join_words, percent
 from cloister.errors import CloisterError, InternalError
 from cloister.hub.domain.terms import VOCABULARY
+from cloister.hub.services.queries import MeasureKind
 from cloister.hub.use_cases.algorithms.catalogue import RUN
 from cloister.hub.use_cases.surveys import estimates
 from cloister.plotting import lines
@@ -24,15 +25,7 @@ from cloister.plotting import lines
 _ACTIVE = frozenset({"a", "animate", "embed", "foreignobject", "iframe", "image", "object", "script", "set", "use"})
 _LONGEST = 140
 
-MEASURES = {
-    "count": "how many rows",
-    "mean": "the mean of",
-    "median": "the median of",
-    "sum": "the sum of",
-    "minimum": "the smallest",
-    "maximum": "the largest",
-    "deviation": "the spread (standard deviation) of",
-}
+MEASURES = {kind.value: kind.words for kind in MeasureKind}
 """What can be found, as the builder says it."""
 
 COMPARISONS = {

@@ -47,7 +47,7 @@ def _filter(column: Mapping[str, Any]) -> dict[str, Any]:
         "name": column["name"],
         "kind": kind,
         "comparisons": comparable,
-        "values": [(_type(value), _format_choice(value)) for value in categories or ()],
+        "values": [(_type(value), _format_value(value)) for value in categories or ()],
         "bounds": [str(end)[:10] if kind == "date" else end for end in bounds] if bounds else None,
     }
 
@@ -70,7 +70,7 @@ def _type(value: object) -> str:
     return "boolean" if isinstance(value, bool) else "number" if isinstance(value, int | float) else "text"
 
 
-def _format_choice(value: object) -> str:
+def _format_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -123,16 +123,12 @@ def _row(name: str, stored: str, facts: dict[str, Any]) -> dict[str, Any]:
         "kind": facts.get("kind", "nominal"),
         "storage": facts.get("storage") or stored,
         "bounds": [str(end) for end in facts.get("bounds") or ("", "")],
-        "categories": "\n".join(_format_fact(value) for value in facts.get("categories") or ()),
+        "categories": "\n".join(_format_value(value) for value in facts.get("categories") or ()),
         "subject": bool(facts.get("subject")),
         "guesses": [FACTS[fact] for fact in FACTS if fact in guessed],
         "guessed": guessed,
         "evidence": facts.get("evidence", ""),
     }
-
-
-def _format_fact(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +201,7 @@ def _format_default(default: Any) -> str:
         return ""
     if isinstance(default, list | tuple):
         return ", ".join(str(item) for item in default)
-    return str(default).lower() if isinstance(default, bool) else str(default)
+    return _format_value(default)
 
 
 def _resolve_reference(facts: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Row expressions: from a parsed expression to a `Term`, built anew from parts that are known.
+"""Row expressions, from parsed ones to `Term` values; conditions are inherited from `data.engines.predicates`.
 
-To the conditions of `cloister.data.engines.predicates` this adds arithmetic, CASE, and functions that can be made to
-mean the same on every engine and on every row. What is not known here is refused.
+They are built anew from parts that are known. To conditions this adds arithmetic, CASE, and functions that can be made
+to mean the same on every engine and on every row. What is not known here is refused.
 """
 
 from __future__ import annotations

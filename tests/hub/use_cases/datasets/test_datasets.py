@@ -6,8 +6,7 @@ from cloister.data.schema_file import dump_yaml
 from cloister.hub.domain.roles import AccountRole
 from cloister.hub.hub import Hub
 from tests.hub.conftest import ClientFor
-from tests.hub.test_asking import owner_id, work
-from tests.support.hub_datasets import VISITS, VISITS_SCHEMA, ready_dataset, subject
+from tests.support.hub_datasets import VISITS, VISITS_SCHEMA, owner_id, ready_dataset, subject, work
 
 API = "/api/v1"
 

@@ -13,7 +13,7 @@ from cloister.hub.store.models.accounts import (
     User,
 )
 from cloister.hub.store.models.algorithms import AlgorithmAllowance, AlgorithmVersion, HubAlgorithm
-from cloister.hub.store.models.base import Base, new_id, now
+from cloister.hub.store.models.base import Base, exact_now, new_id, now
 from cloister.hub.store.models.datasets import AccessRequestRecord, Dataset, DatasetVersion, PolicyVersion
 from cloister.hub.store.models.hub_records import AuditEntry, HubFolder, NoticeRecord
 from cloister.hub.store.models.jobs import AnswerHistory, Job, ResultRecord, Spending
@@ -56,6 +56,7 @@ __all__ = [
     "SurveyUsedId",
     "UsedState",
     "User",
+    "exact_now",
     "new_id",
     "now",
 ]

@@ -60,7 +60,12 @@ class Base(DeclarativeBase):
 
 def now() -> datetime:
     """Return this moment, to the second."""
-    return datetime.now(UTC).replace(microsecond=0)
+    return exact_now().replace(microsecond=0)
+
+
+def exact_now() -> datetime:
+    """Return this moment, to the microsecond, so that what happens in one second keeps its order."""
+    return datetime.now(UTC)
 
 
 def new_id(kind: str) -> str:

@@ -5,19 +5,14 @@ Also what organisations were answered under inference control.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from cloister.hub.store.models.accounts import User
-from cloister.hub.store.models.base import Base, JsonValue, now
+from cloister.hub.store.models.base import Base, JsonValue, exact_now, now
 from cloister.hub.store.models.datasets import Dataset
-
-
-def _this_moment() -> datetime:
-    """Return this moment as exactly as the clock has it, so that the oldest work comes first."""
-    return datetime.now(UTC)
 
 
 class Job(Base):
@@ -53,7 +48,7 @@ class Job(Base):
     is_cancel_requested: Mapped[bool] = mapped_column(default=False)
     error: Mapped[dict[str, JsonValue] | None]
     decision: Mapped[dict[str, JsonValue] | None]
-    created: Mapped[datetime] = mapped_column(default=_this_moment)
+    created: Mapped[datetime] = mapped_column(default=exact_now)
     finished: Mapped[datetime | None]
 
     dataset: Mapped[Dataset | None] = relationship(lazy="joined")

@@ -20,9 +20,10 @@ from cloister.hub.domain.requests import AccessRequest, RequestState, grant
 from cloister.hub.domain.roles import AccessSubject
 from cloister.hub.store import models
 from cloister.hub.store.database import Store
+from cloister.hub.store.models import exact_now
 from cloister.hub.use_cases._spending_limits import check_budget, limit_person
 from cloister.hub.use_cases.access import records
-from cloister.hub.use_cases.access.records import lock_request, moment, store_request, value_of
+from cloister.hub.use_cases.access.records import lock_request, store_request, value_of
 from cloister.hub.use_cases.policies.policy_versions import check_fits, keep, newest
 
 __all__ = ["approve", "ask_back", "bring_into_force", "expire_due", "let_in", "reject", "revoke"]
@@ -100,7 +101,7 @@ def ask_back(session: Session, subject: AccessSubject, request_id: str, *, note:
     owners = {subject.user_id}
     store_request(
         row,
-        requests.ask(value_of(row), by=subject.user_id, owners=owners, at=moment(), note=records.require_note(note)),
+        requests.ask(value_of(row), by=subject.user_id, owners=owners, at=exact_now(), note=records.require_note(note)),
     )
     records.record(session, row, DECIDE_REQUEST, by=subject, what="question")
     records.tell_requester(session, row, f"The owner of {records.title(row)} has a question about your request.")
@@ -141,7 +142,7 @@ def approve(
         before,
         by=subject.user_id,
         owners={subject.user_id},
-        at=moment(),
+        at=exact_now(),
         role=role,
         until=until,
         budget=given,
@@ -167,7 +168,7 @@ def reject(session: Session, subject: AccessSubject, request_id: str, *, note: s
     row = _lock_open_request(session, request_id)
     owners = {subject.user_id}
     store_request(
-        row, requests.reject(value_of(row), by=subject.user_id, owners=owners, at=moment(), note=note.strip())
+        row, requests.reject(value_of(row), by=subject.user_id, owners=owners, at=exact_now(), note=note.strip())
     )
     records.record(session, row, DECIDE_REQUEST, by=subject, what="rejection")
     records.tell_requester(session, row, f"Your request for access to {records.title(row)} was rejected.")
@@ -178,7 +179,7 @@ def revoke(session: Session, subject: AccessSubject, request_id: str, *, note: s
     """End access that was granted, at once: work that is queued or running is denied at its next step."""
     row = _lock_open_request(session, request_id)
     owners = {subject.user_id}
-    request = requests.revoke(value_of(row), by=subject.user_id, owners=owners, at=moment(), note=note.strip())
+    request = requests.revoke(value_of(row), by=subject.user_id, owners=owners, at=exact_now(), note=note.strip())
     store_request(row, request)
     records.record(session, row, DECIDE_REQUEST, by=subject, what="revocation")
     bring_into_force(session, row, request, by=subject, action=DECIDE_REQUEST)
@@ -188,7 +189,7 @@ def revoke(session: Session, subject: AccessSubject, request_id: str, *, note: s
 
 def expire_due(session: Session) -> int:
     """Note down what has run out, and return how much that was. The policy has denied it since its very moment."""
-    now = moment()
+    now = exact_now()
     due = select(models.AccessRequestRecord).where(
         models.AccessRequestRecord.state.in_(_ENDS), models.AccessRequestRecord.expires <= now
     )

@@ -6,7 +6,6 @@ notices for those whom it concerns.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -23,7 +22,6 @@ from cloister.hub.use_cases.notices import notify, notify_owners
 __all__ = [
     "LONGEST_NOTE",
     "lock_request",
-    "moment",
     "record",
     "require_note",
     "store_request",
@@ -32,11 +30,6 @@ __all__ = [
     "title",
     "value_of",
 ]
-
-
-def moment() -> datetime:
-    """Return this moment, to the microsecond, so that steps in one second keep their order."""
-    return datetime.now(UTC)
 
 
 def lock_request(session: Session, request_id: str) -> models.AccessRequestRecord:

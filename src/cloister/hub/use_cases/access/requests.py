@@ -16,10 +16,10 @@ from cloister.hub.domain.policy import Policy
 from cloister.hub.domain.requests import AccessRequest, algorithms_from
 from cloister.hub.domain.roles import AccessSubject
 from cloister.hub.store import models
-from cloister.hub.store.models import Dataset, new_id
+from cloister.hub.store.models import Dataset, exact_now, new_id
 from cloister.hub.use_cases.access import records
 from cloister.hub.use_cases.access.decisions import bring_into_force
-from cloister.hub.use_cases.access.records import lock_request, moment, store_request, value_of
+from cloister.hub.use_cases.access.records import lock_request, store_request, value_of
 from cloister.hub.use_cases.authorization import ActionTarget
 
 __all__ = ["answer", "ask_for_access", "give_back", "withdraw"]
@@ -56,7 +56,7 @@ def ask_for_access(
         new_id("req"),
         policy=target.policy or Policy(object_id=dataset.id),
         requester=subject.user_id,
-        at=moment(),
+        at=exact_now(),
         purpose=purpose,
         operations=_operations(operations),
         algorithms=algorithms_from(list(algorithms)),
@@ -78,7 +78,7 @@ def answer(session: Session, subject: AccessSubject, request_id: str, *, note: s
     return _keep_step(
         session,
         row,
-        requests.answer(value_of(row), by=subject.user_id, at=moment(), note=records.require_note(note)),
+        requests.answer(value_of(row), by=subject.user_id, at=exact_now(), note=records.require_note(note)),
         subject,
         f"{subject.name} has answered about access to {records.title(row)}.",
     )
@@ -92,7 +92,7 @@ def withdraw(
     return _keep_step(
         session,
         row,
-        requests.withdraw(value_of(row), by=subject.user_id, at=moment(), note=note.strip()),
+        requests.withdraw(value_of(row), by=subject.user_id, at=exact_now(), note=note.strip()),
         subject,
         f"{subject.name} has withdrawn a request for access to {records.title(row)}.",
     )
@@ -103,7 +103,7 @@ def give_back(
 ) -> models.AccessRequestRecord:
     """Give back access that was granted; the policy no longer names the person in that role."""
     row = lock_request(session, request_id)
-    request = requests.revoke(value_of(row), by=subject.user_id, owners=(), at=moment(), note=note.strip())
+    request = requests.revoke(value_of(row), by=subject.user_id, owners=(), at=exact_now(), note=note.strip())
     _keep_step(session, row, request, subject, f"{subject.name} has given back the access to {records.title(row)}.")
     bring_into_force(session, row, request, by=subject, action=ANSWER_REQUEST)
     return row

@@ -33,7 +33,7 @@ from cloister.hub.store.models import Enrolment, NoticeRecord, Organisation, Use
 from cloister.hub.store.models.base import random_text
 from cloister.hub.use_cases import audit_log
 from cloister.hub.use_cases.accounts import administration, passwords, second_factor, sign_in
-from cloister.hub.use_cases.sessions import digest_of, subject_of
+from cloister.hub.use_cases.sessions import digest_secret, subject_of
 
 __all__ = ["Invitation", "invite"]
 
@@ -69,7 +69,7 @@ def make_link(session: Session, account_id: str, *, by: AccessSubject | None) ->
         earlier.used = moment
     token = random_text(32)
     made_by = None if by is None else by.user_id
-    session.add(Enrolment(digest=digest_of(token), user_id=user.id, made_by=made_by, expires=moment + VALID))
+    session.add(Enrolment(digest=digest_secret(token), user_id=user.id, made_by=made_by, expires=moment + VALID))
     _log(session, user, by, change="enrolment link made")
     waits = by is not None and needs_second_person(session, user)
     if waits:
@@ -89,7 +89,7 @@ def needs_second_person(session: Session, user: User) -> bool:
 
 def find_link(session: Session, token: str, *, lock: bool = False) -> tuple[Enrolment, User]:
     """Return a link that still works and its account, or raise; used, old and invented ones are all alike."""
-    found = session.get(Enrolment, digest_of(token), with_for_update=True if lock else None)
+    found = session.get(Enrolment, digest_secret(token), with_for_update=True if lock else None)
     user = None if found is None else session.get(User, found.user_id)
     if (
         found is None

@@ -40,7 +40,7 @@ from cloister.hub.use_cases.accounts.oidc_provider import (
     find_provider,
 )
 from cloister.hub.use_cases.accounts.sign_in import Opened, open_for
-from cloister.hub.use_cases.sessions import digest_of
+from cloister.hub.use_cases.sessions import digest_secret
 
 _ODD = re.compile(r"[^a-z0-9._-]+")
 
@@ -170,7 +170,7 @@ def finish(
     with hub.store.reading() as session:
         # Asked before the service is bothered; whether the state counts is decided below, where it can be used once
         # only.
-        if session.get(UsedState, digest_of(state)) is not None:
+        if session.get(UsedState, digest_secret(state)) is not None:
             raise _begin_again()
     metadata = discover(provider)
     token = exchange(
@@ -233,7 +233,7 @@ def _link(session: Session, claims: Claims, user_id: str, subject: AccessSubject
 
 def _use_up(session: Session, state: str, attempt: _Attempt) -> None:
     session.execute(delete(UsedState).where(UsedState.expires < now()))
-    session.add(UsedState(digest=digest_of(state), expires=datetime.fromtimestamp(attempt.ends, UTC)))
+    session.add(UsedState(digest=digest_secret(state), expires=datetime.fromtimestamp(attempt.ends, UTC)))
     session.flush()
 
 

@@ -22,7 +22,7 @@ from cloister.hub.store.models import ApiToken, Identity, LoginSession, User, ne
 from cloister.hub.store.models.base import random_text
 from cloister.hub.use_cases import audit_log
 from cloister.hub.use_cases.accounts import passwords, second_factor, sign_in
-from cloister.hub.use_cases.sessions import SignedIn, close_logins, digest_of
+from cloister.hub.use_cases.sessions import SignedIn, close_logins, digest_secret
 
 PREFIX = "clst_"
 MOST_DAYS = 365
@@ -62,7 +62,7 @@ def make_token(session: Session, *, by: AccessSubject, name: str, scopes: Iterab
         id=new_id("tok"),
         user_id=by.user_id,
         name=clean,
-        digest=digest_of(secret),
+        digest=digest_secret(secret),
         scopes=wanted,
         expires=now() + timedelta(days=days),
     )

@@ -22,7 +22,7 @@ from cloister.crypto.keys import DataKey, MasterKey
 from cloister.errors import ConflictError, ForbiddenError
 from cloister.hub.store.models import RecoveryCode, User
 from cloister.hub.store.models.base import random_text
-from cloister.hub.use_cases.sessions import digest_of
+from cloister.hub.use_cases.sessions import digest_secret
 
 segno = late_module("segno")
 
@@ -118,7 +118,7 @@ def accept(session: Session, key: MasterKey, user: User, code: str) -> bool:
     plain = code.strip().lower().replace("-", "").replace(" ", "")
     # Deleted and counted by one statement: of two who use the same code at once, one succeeds.
     used = session.connection().execute(
-        delete(RecoveryCode).where(RecoveryCode.digest == digest_of(plain), RecoveryCode.user_id == user.id)
+        delete(RecoveryCode).where(RecoveryCode.digest == digest_secret(plain), RecoveryCode.user_id == user.id)
     )
     return used.rowcount == 1
 
@@ -143,7 +143,7 @@ def _step(key: MasterKey, user: User, wrapped: bytes, code: str, *, after: int |
 def _new_recovery_codes(session: Session, user: User) -> list[str]:
     session.execute(delete(RecoveryCode).where(RecoveryCode.user_id == user.id))
     codes = [random_text(10) for _ in range(RECOVERY_CODES)]
-    session.add_all(RecoveryCode(digest=digest_of(code), user_id=user.id) for code in codes)
+    session.add_all(RecoveryCode(digest=digest_secret(code), user_id=user.id) for code in codes)
     return ["-".join(code[start : start + 4] for start in range(0, 16, 4)) for code in codes]
 
 

@@ -30,7 +30,7 @@ from cloister.hub.store.models import KnownBrowser, SignInTries, User, now
 from cloister.hub.store.models.base import random_text
 from cloister.hub.use_cases import audit_log, sessions
 from cloister.hub.use_cases.accounts import passwords, second_factor
-from cloister.hub.use_cases.sessions import digest_of
+from cloister.hub.use_cases.sessions import digest_secret
 
 FREE_TRIES = 5
 LONGEST_WAIT = timedelta(minutes=15)
@@ -62,7 +62,7 @@ def wait_after(failures: int) -> timedelta:
 
 def counter_for(session: Session, name: str, *, user_id: str | None, browser: str | None) -> Counter:
     """Return what a try with a name from a browser counts against."""
-    known = None if browser is None else session.get(KnownBrowser, digest_of(browser))
+    known = None if browser is None else session.get(KnownBrowser, digest_secret(browser))
     # A browser counts for its own person only: with every other name it would be a fresh count to guess with.
     if known is not None and known.user_id == user_id and known.expires > now():
         return Counter(f"browser:{known.digest}")
@@ -73,7 +73,7 @@ def counter_for(session: Session, name: str, *, user_id: str | None, browser: st
 def holder_of(store: Store, browser: str) -> Holder | None:
     """Return who has signed in with a browser before, or None for a browser that was never here."""
     with store.reading() as session:
-        known = session.get(KnownBrowser, digest_of(browser))
+        known = session.get(KnownBrowser, digest_secret(browser))
         if known is None or known.expires <= now():
             return None
         return Holder(known.user_id, session.get_one(User, known.user_id).folded)
@@ -112,10 +112,10 @@ def remember_browser(session: Session, user_id: str, browser: str | None) -> str
     """Return the secret by which a browser is known as one of somebody's, the same as before if it was."""
     moment = now()
     session.execute(delete(KnownBrowser).where(KnownBrowser.expires <= moment))
-    known = None if browser is None else session.get(KnownBrowser, digest_of(browser))
+    known = None if browser is None else session.get(KnownBrowser, digest_secret(browser))
     secret = browser if browser is not None and known is not None and known.user_id == user_id else random_text(32)
     session.merge(
-        KnownBrowser(digest=digest_of(secret), user_id=user_id, expires=moment + timedelta(days=BROWSER_DAYS))
+        KnownBrowser(digest=digest_secret(secret), user_id=user_id, expires=moment + timedelta(days=BROWSER_DAYS))
     )
     return secret
 

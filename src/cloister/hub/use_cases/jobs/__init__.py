@@ -6,7 +6,6 @@ the reservation and nothing else, and keeps the sealed result, the stored answer
 transaction: nobody sees any of it before, and a lost worker's work is done again for the same receipt.
 """
 
-from cloister.core.digests import digest_of
 from cloister.hub.use_cases.jobs.decide import RunCase, consider
 from cloister.hub.use_cases.jobs.keep import SeenResult, read_result, verify_result
 from cloister.hub.use_cases.jobs.overview import describe_job, list_jobs, see_job
@@ -23,7 +22,6 @@ __all__ = [
     "consider",
     "decide_release",
     "describe_job",
-    "digest_of",
     "list_jobs",
     "perform",
     "preview",

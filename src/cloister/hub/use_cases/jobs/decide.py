@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from cloister.core.digests import canonical, digest_of
+from cloister.core.digests import digest_of
 from cloister.errors import ConflictError, ForbiddenError, NotFoundError, ParameterError
 from cloister.hub.domain import policy as domain_policy
 from cloister.hub.domain.actions import ObjectRelation
@@ -32,11 +32,9 @@ from cloister.hub.use_cases.jobs._release_registry import is_orphaned
 
 __all__ = [
     "RunCase",
-    "canonical",
     "check_may_have",
     "consider",
     "describe_offers",
-    "digest_of",
     "offer",
     "read_parameters",
 ]
@@ -190,9 +188,8 @@ def _decide(
     service: Service,
     purpose: str,
     *,
-    used: domain_policy.AlgorithmReference | None = None,
+    used: domain_policy.AlgorithmReference,
 ) -> Decision:
-    used = used or domain_policy.AlgorithmReference(service.name, service.version)
     decision = decide_operation(target, subject, service.operation, purpose=purpose or None, algorithm=used)
     if not decision.allowed:
         raise ForbiddenError(decision.public_reason, fix="ask the owner for access on the dataset's page.")

@@ -228,6 +228,7 @@ def read_result(hub: Hub, access: Access, job_id: str | None = None) -> SeenResu
         relations = target.relations(access.person)
         _check_reader(job, relations)
         if job.plan.get("needs_approval") and ObjectRelation.OWNER not in relations:
+            # Approved once, handed out many times: who has lost access since then does not get it any more.
             check_may_have(session, access.person, job)
         return see_result(hub, session, job, is_owner=ObjectRelation.OWNER in relations)
 

@@ -54,60 +54,10 @@ from cloister.hub.use_cases._chores import Chore, chores
 from cloister.hub.use_cases.datasets import _views as views
 from cloister.hub.use_cases.jobs import keep
 from cloister.hub.use_cases.jobs.decide import RunCase, consider
-from cloister.hub.use_cases.jobs.keep import Recalled, tell_end, tell_end as _tell
+from cloister.hub.use_cases.jobs.keep import Recalled, tell_end
 from cloister.hub.use_cases.sessions import subject_of
 
 __all__ = ["Progress", "next_moment", "perform", "perform_chore", "take"]
-
-
-_CHORE_FAILED = {"problem": "The work failed.", "fix": "try again; if it stays, tell the operator."}
-
-
-def perform_chore(hub: Hub, held: Claim, progress: Callable[[float, str], None]) -> bool:
-    """Do the work of a claim if it is a chore, keep what it gives with its end, and return whether it was one."""
-    with hub.store.reading() as session:
-        job = session.get(Job, held.job_id)
-        if job is None or job.service not in chores:
-            return False
-        chore, parameters = chores.get(job.service), dict(job.parameters)
-    try:
-        found = chore.work(hub, parameters, progress)
-        _end_chore(hub, held, chore, found)
-    # Without the database no end can be written: the claim lapses, and another worker does the work again.
-    except HubUnavailableError:
-        raise
-    except SourceNotFoundError:
-        with hub.store.writing() as session:
-            queue.give_back(session, held)
-        raise
-    except CloisterError as error:
-        _fail_chore(hub, held, {"problem": error.problem, "fix": error.fix, "kind": type(error).__name__})
-    except Exception as error:  # noqa: BLE001  # whatever a chore raises, it ends this work and not the worker
-        _fail_chore(hub, held, _CHORE_FAILED | {"kind": type(error).__name__})
-    return True
-
-
-def _end_chore(hub: Hub, held: Claim, chore: Chore, found: Any) -> None:
-    with hub.store.writing() as session:
-        job = queue.hold(session, held)
-        if job is None:
-            return
-        if job.is_cancel_requested:
-            queue.end(job, JobState.CANCELED)
-        else:
-            chore.keep(session, dict(job.parameters), found)
-            queue.end(job, JobState.DONE)
-        tell_end(session, job)
-
-
-def _fail_chore(hub: Hub, held: Claim, error: dict[str, Any]) -> None:
-    with hub.store.writing() as session:
-        job = queue.hold(session, held)
-        if job is None:
-            return
-        queue.end(job, JobState.CANCELED if job.is_cancel_requested else JobState.FAILED, error=error)
-        tell_end(session, job)
-
 
 Progress = Callable[[float, str], None]
 OpenTable = Callable[[str, Callable[[], Table]], Table]
@@ -120,6 +70,7 @@ FAILED = {
 NOTHING = "Nothing was learned."
 _TOLD = (HubError, ForbiddenError, NotFoundError, ConflictError)
 """Refusals whose words are meant for the person who asked."""
+_CHORE_FAILED = {"problem": "The work failed.", "fix": "try again; if it stays, tell the operator."}
 _STAYS_PAID = "what was paid stays paid, because nobody can tell what was looked at."
 
 
@@ -189,7 +140,7 @@ def take(hub: Hub, worker: str, *, passed_over: Collection[str] = ()) -> Claim |
     lease_seconds = hub.settings.lease_seconds
     with hub.store.writing() as session:
         for job in queue.sweep(session, lease_seconds=lease_seconds):
-            _tell(session, job)
+            tell_end(session, job)
         return queue.claim(session, worker, lease_seconds, passed_over=passed_over)
 
 
@@ -396,7 +347,7 @@ def _keep(hub: Hub, held: Claim, order: Order, outcome: ServiceOutcome, recalled
             return True
         if job.is_cancel_requested:
             queue.end(job, JobState.CANCELED)
-            _tell(session, job)
+            tell_end(session, job)
             return True
         try:
             # Decided again, because work may take hours: what the policy forbids by now must not become a result.
@@ -415,7 +366,7 @@ def _keep(hub: Hub, held: Claim, order: Order, outcome: ServiceOutcome, recalled
                 hub.store.ledger(session).store_answer(order.receipt, answer={"job": job.id})
             waits = case.service.needs_approval
             queue.end(job, JobState.WAITING if waits else JobState.DONE)
-            _tell(session, job, waits=waits)
+            tell_end(session, job, waits=waits)
     if refusal is not None:
         _deny(hub, held, refusal)
     return True
@@ -471,11 +422,11 @@ def _fail(hub: Hub, held: Claim, error: Exception) -> None:
             return
         if job.is_cancel_requested:
             queue.end(job, JobState.CANCELED)
-            _tell(session, job)
+            tell_end(session, job)
             return
         queue.end(job, JobState.FAILED, error={**told, "kind": type(error).__name__})
         _record_damage(session, job, error)
-        _tell(session, job)
+        tell_end(session, job)
 
 
 def _deny(hub: Hub, held: Claim, refusal: CloisterError) -> None:
@@ -488,9 +439,58 @@ def _deny(hub: Hub, held: Claim, refusal: CloisterError) -> None:
             return
         queue.end(job, JobState.DENIED, error={"problem": told.problem, "fix": paid, "kind": type(refusal).__name__})
         _record_damage(session, job, refusal)
-        _tell(session, job)
+        tell_end(session, job)
 
 
 def _record_damage(session: Session, job: Job, error: Exception) -> None:
     if notices.is_damage(error):
         notices.record_damage(session, target=f"dataset:{job.dataset_id}", dataset_id=job.dataset_id)
+
+
+# Chores --------------------------------------------------------------------------------------------------------------
+
+
+def perform_chore(hub: Hub, held: Claim, progress: Callable[[float, str], None]) -> bool:
+    """Do the work of a claim if it is a chore, keep what it gives with its end, and return whether it was one."""
+    with hub.store.reading() as session:
+        job = session.get(Job, held.job_id)
+        if job is None or job.service not in chores:
+            return False
+        chore, parameters = chores.get(job.service), dict(job.parameters)
+    try:
+        found = chore.work(hub, parameters, progress)
+        _end_chore(hub, held, chore, found)
+    # Without the database no end can be written: the claim lapses, and another worker does the work again.
+    except HubUnavailableError:
+        raise
+    except SourceNotFoundError:
+        with hub.store.writing() as session:
+            queue.give_back(session, held)
+        raise
+    except CloisterError as error:
+        _fail_chore(hub, held, {"problem": error.problem, "fix": error.fix, "kind": type(error).__name__})
+    except Exception as error:  # noqa: BLE001  # whatever a chore raises, it ends this work and not the worker
+        _fail_chore(hub, held, _CHORE_FAILED | {"kind": type(error).__name__})
+    return True
+
+
+def _end_chore(hub: Hub, held: Claim, chore: Chore, found: Any) -> None:
+    with hub.store.writing() as session:
+        job = queue.hold(session, held)
+        if job is None:
+            return
+        if job.is_cancel_requested:
+            queue.end(job, JobState.CANCELED)
+        else:
+            chore.keep(session, dict(job.parameters), found)
+            queue.end(job, JobState.DONE)
+        tell_end(session, job)
+
+
+def _fail_chore(hub: Hub, held: Claim, error: dict[str, Any]) -> None:
+    with hub.store.writing() as session:
+        job = queue.hold(session, held)
+        if job is None:
+            return
+        queue.end(job, JobState.CANCELED if job.is_cancel_requested else JobState.FAILED, error=error)
+        tell_end(session, job)

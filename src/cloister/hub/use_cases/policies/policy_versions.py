@@ -16,17 +16,17 @@ from cloister.errors import ConflictError, PolicyError
 from cloister.hub.domain import requests
 from cloister.hub.domain.actions import EDIT_POLICY, Action
 from cloister.hub.domain.policy import Member, Policy
-from cloister.hub.domain.policy_file import digest_of, policy_to_dict
+from cloister.hub.domain.policy_file import digest_policy, policy_to_dict
 from cloister.hub.domain.requests import RequestState
 from cloister.hub.domain.roles import AccessSubject
 from cloister.hub.domain.views import check_policy
 from cloister.hub.store.database import Store
-from cloister.hub.store.models import AccessRequestRecord, Dataset, PolicyVersion, new_id
+from cloister.hub.store.models import AccessRequestRecord, Dataset, PolicyVersion, exact_now, new_id
 from cloister.hub.store.sealed_schemas import schema_of
 from cloister.hub.store.sealed_tables import empty_table
 from cloister.hub.use_cases import audit_log
 from cloister.hub.use_cases._spending_limits import account_of
-from cloister.hub.use_cases.access.records import moment, store_request, value_of
+from cloister.hub.use_cases.access.records import store_request, value_of
 from cloister.hub.use_cases.authorization import current_policy
 from cloister.hub.use_cases.datasets.modes import check_mode
 from cloister.hub.use_cases.datasets.versions import newest_version, types_of
@@ -99,7 +99,7 @@ def keep(
         dataset_id=dataset.id,
         what=what,
         policy_version=policy.version,
-        policy_digest=digest_of(policy),
+        policy_digest=digest_policy(policy),
         **details,
     )
     # In the same transaction: a request that says approved must not outlive the membership that it gave.
@@ -123,7 +123,7 @@ def _end_requests(session: Session, dataset: Dataset, policy: Policy, by: Access
             continue
         note = "The owner changed the policy."
         owners = {by.user_id}
-        store_request(row, requests.revoke(request, by=by.user_id, owners=owners, at=moment(), note=note))
+        store_request(row, requests.revoke(request, by=by.user_id, owners=owners, at=exact_now(), note=note))
         audit_log.append(
             session,
             "access.revoked",

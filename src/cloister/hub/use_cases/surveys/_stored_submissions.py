@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from cloister.core.random import SystemRandomSource
 from cloister.hub.store.models import HubSurvey, SurveyReport, SurveyUsedId
 from cloister.hub.use_cases.surveys.catalogue import checker_of, open_document
-from cloister.hub.use_cases.surveys.invitations import digest_of
+from cloister.hub.use_cases.surveys.invitations import digest_for_survey
 from cloister.local.survey.submission_checks import Place
 
 _KEY_BYTES = 16
@@ -106,4 +106,4 @@ class StoredSubmissions:
         return bags
 
     def _digest(self, identifier: str) -> str:
-        return digest_of(self.survey.id, f"id {identifier}")
+        return digest_for_survey(self.survey.id, f"id {identifier}")

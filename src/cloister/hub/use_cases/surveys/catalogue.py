@@ -83,7 +83,7 @@ def describe(session: Session, survey: HubSurvey) -> dict[str, Any]:
     invited = select(func.count()).select_from(SurveyInvitation).where(SurveyInvitation.survey_id == survey.id)
     used = invited.where(SurveyInvitation.is_used)
     return {
-        "schema": "cloister.hub_survey/1",
+        "schema": "cloister.survey_entry/1",
         **summary(survey),
         "address": f"/s/{survey.slug}",
         "admission_sentence": Admission(survey.admission).sentence,

@@ -32,7 +32,7 @@ def invite(session: Session, survey: HubSurvey, *, count: int) -> list[str]:
         raise ConflictError(f"A survey has at most {MOST:,} invitations.", fix="make another survey.")
     tokens = [random_text(_TOKEN_BYTES) for _ in range(count)]
     # In the order of the digests: the rows must not show which place a link has in the list that is handed out.
-    digests = sorted(digest_of(survey.id, token) for token in tokens)
+    digests = sorted(digest_for_survey(survey.id, token) for token in tokens)
     session.execute(
         insert(SurveyInvitation),
         [{"survey_id": survey.id, "digest": digest, "is_used": False} for digest in digests],
@@ -53,7 +53,7 @@ def sign(session: Session, survey: HubSurvey, *, token: str, blinded: bytes, key
     # Locked, so that one invitation cannot be signed for two messages at once.
     invitation = _lock_invitation(session, survey.id, token)
     if invitation.is_used and invitation.asked != asked:
-        raise _refuse_invitation()
+        raise refuse_invitation()
     signature = signer.sign(blinded)
     invitation.is_used, invitation.asked = True, asked
     return signature
@@ -67,25 +67,26 @@ def use_token(session: Session, survey_id: str, token: str) -> None:
     """
     invitation = _lock_invitation(session, survey_id, token)
     if invitation.is_used:
-        raise _refuse_invitation()
+        raise refuse_invitation()
     invitation.is_used = True
 
 
-def digest_of(survey_id: str, secret: str) -> str:
+def digest_for_survey(survey_id: str, secret: str) -> str:
     """Return what is kept of a secret of one survey."""
     return hashlib.sha256(f"cloister.hub_survey/1\n{survey_id}\n{secret}".encode()).hexdigest()
 
 
 def _lock_invitation(session: Session, survey_id: str, token: str) -> SurveyInvitation:
     found = session.get(
-        SurveyInvitation, (survey_id, digest_of(survey_id, token.strip().lower())), with_for_update=True
+        SurveyInvitation, (survey_id, digest_for_survey(survey_id, token.strip().lower())), with_for_update=True
     )
     if found is None:
-        raise _refuse_invitation()
+        raise refuse_invitation()
     return found
 
 
-def _refuse_invitation() -> ForbiddenError:
+def refuse_invitation() -> ForbiddenError:
+    """Return the refusal of an invitation or of its signature, which says the same for whatever is wrong with them."""
     return ForbiddenError(
         "This invitation is not valid, or was used before.", fix="use the link as you got it, or ask for another one."
     )

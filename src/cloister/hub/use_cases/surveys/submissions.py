@@ -22,7 +22,7 @@ from cloister.hub.store.database import Store
 from cloister.hub.store.models import HubSurvey, SurveySignature
 from cloister.hub.use_cases.surveys._stored_submissions import StoredSubmissions
 from cloister.hub.use_cases.surveys.catalogue import checker_of
-from cloister.hub.use_cases.surveys.invitations import digest_of, use_token
+from cloister.hub.use_cases.surveys.invitations import digest_for_survey, refuse_invitation, use_token
 from cloister.local.survey.intake import SubmissionIntake
 from cloister.local.survey.submissions import Submission
 
@@ -88,22 +88,16 @@ def _use_signature(session: Session, survey: HubSurvey, message: bytes, signatur
     try:
         key.verify(message, signature)
     except CryptoError:
-        raise _refuse_admission() from None
-    digest = digest_of(survey.id, f"signature {hashlib.sha256(message).hexdigest()}")
+        raise refuse_invitation() from None
+    digest = digest_for_survey(survey.id, f"signature {hashlib.sha256(message).hexdigest()}")
     if session.get(SurveySignature, (survey.id, digest)) is not None:
-        raise _refuse_admission()
+        raise refuse_invitation()
     session.add(SurveySignature(survey_id=survey.id, digest=digest))
 
 
 def _insist(claim: bool, problem: str) -> None:  # noqa: FBT001
     if not claim:
         raise ForbiddenError(problem, fix="open the link of your invitation, and answer on that page.")
-
-
-def _refuse_admission() -> ForbiddenError:
-    return ForbiddenError(
-        "This invitation is not valid, or was used before.", fix="use the link as you got it, or ask for another one."
-    )
 
 
 SMALLEST_TURN = 8

@@ -64,10 +64,10 @@ const errorOf = (preview) => {
   const names = [...new Set(preview.forecasts.map((item) => item.name))];
   if (!names.length) return [];
   const where = preview.groups === null ? " in each group that is found" : preview.groups > 1 ? ` in each of ${preview.groups.toLocaleString("en")} groups` : "";
-  const often = Math.round(20 * preview.confidence);
+  const sure = Number(preview.confidence);
   return [
     line("h3", `How exact${where}`),
-    line("p", `With ${often === 19 ? "19 chances in 20" : `${Math.round(100 * preview.confidence)}% chance`}:`, "small quiet"),
+    line("p", `With ${sure === 0.95 ? "19 chances in 20" : `${short(100 * sure)}% chance`}:`, "small quiet"),
     list(names.map((name) => forecast(name, preview.forecasts.filter((item) => item.name === name)))),
   ];
 };

@@ -1,4 +1,5 @@
-// The respondent's page. The answers stay in this page's memory; `sending.js` is the only module that sends.
+// The respondent's page: its steps in order, and what is said when reports have arrived, wait or were refused.
+// The answers stay in this page's memory; `sending.js` is the only module that sends.
 
 import { forget, history, keepSent, namesOf, remember, remove, sentUnder } from "./device.js";
 import { fill, make } from "./dom.js";
