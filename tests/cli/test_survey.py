@@ -231,7 +231,7 @@ def test_genuine_reports_are_said_to_look_genuine(capsys: pytest.CaptureFixture[
     assert "Nothing odd: they look like those that the survey's devices send." in captured.out
     assert "Fewer than 1 in a million surveys" in captured.out
     assert "If 1 in 100 people were fake" in captured.out
-    assert "9.0 points (a share)" in captured.out
+    assert "9.1 points (a share)" in captured.out
     assert "do not look" not in captured.out + captured.err
 
 

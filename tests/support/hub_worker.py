@@ -35,7 +35,7 @@ POINTS: dict[str, tuple[Any, str, bool]] = {
     "with the claim held": (queue, "hold", False),
     "after the result": (keep, "keep_result", False),
     "after the end": (queue, "end", False),
-    "before the commit": (work, "_tell", False),
+    "before the commit": (work, "tell_end", False),
     "after the commit": (work, "_keep", False),
 }
 """Where a worker can die: a module, a function in it, and whether before or after it."""

@@ -12,7 +12,7 @@ import click
 
 from cloister.cli.commands import CommandOutput, HelpfulGroup, command, program
 from cloister.cli.options import check_target, output_options
-from cloister.core.wordings import format_count, join_words, percent
+from cloister.core.wordings import format_count, format_points, join_words, percent
 from cloister.errors import DataWarning, ForeignReportError, ParameterError
 
 if TYPE_CHECKING:
@@ -167,7 +167,10 @@ def _show_genuineness(output: CommandOutput, result: SurveyResult) -> None:
 
 def _describe_shift(one: QuestionResult) -> str:
     most = one.poisoning.most
-    return f"{most:.2g} (the mean)" if one.is_mean else f"{100 * most:.1f} points (a share)"
+    if one.is_mean:
+        return f"{most:.2g} (the mean)"
+    # A bound from above: what fake people could do must not be understated.
+    return f"{format_points(most, digits=2, rounding='up')} points (a share)"
 
 
 def note_suspicious(result: SurveyResult) -> None:

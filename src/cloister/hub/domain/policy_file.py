@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 from cloister.core.digests import chain_digest
+from cloister.core.documents import read_json
 from cloister.errors import PolicyError
 from cloister.hub.domain.policy import Policy
 from cloister.hub.domain.terms import PolicyMark, UsageTerms, write_terms
@@ -32,7 +32,7 @@ def policy_from_json(text: str) -> Policy:
         PolicyError: if it is not a policy; the message names the place.
     """
     try:
-        values = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse_constant)
+        values = read_json(text)
     except (ValueError, RecursionError):
         raise PolicyError("The policy is not JSON.", fix="write it as JSON, each field once.") from None
     return policy_from_dict(values)
@@ -65,14 +65,3 @@ def mark_of(policy: Policy) -> PolicyMark:
 def sticky_terms(policy: Policy) -> UsageTerms:
     """Return the terms that what is made from an object inherits, with the mark of the policy that applied."""
     return replace(policy.terms, policies=tuple(sorted({*policy.terms.policies, mark_of(policy)})))
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        raise ValueError
-    return values
-
-
-def _refuse_constant(_constant: str) -> None:
-    raise ValueError
