@@ -73,7 +73,16 @@ def peer_python(*packages: str) -> str:
     if not (folder / ".ready").exists():
         print(f"Installing {', '.join(packages)} into {folder.name} ...", flush=True)
         venv.create(folder, with_pip=True, clear=True)
-        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+        command = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-compile",
+            *packages,
+        ]
         subprocess.run(command, check=True)
         (folder / ".ready").touch()
     return str(python)

@@ -19,7 +19,7 @@ from tests.support import engine_tables, postgres, tools, work_units
 from tests.support.members import gather
 from tests.support.thoroughness import examples
 
-settings.register_profile("cloister", deadline=None, print_blob=True, max_examples=examples(100, usual=40))
+settings.register_profile("cloister", deadline=None, print_blob=True, max_examples=examples(100, usual=25))
 settings.load_profile("cloister")
 
 
@@ -66,9 +66,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over the tests themselves, which are a million objects that stay to the end."""
+    """Let the garbage collector pass over the tests themselves, which are a million objects that stay to the end.
+
+    And let it look more rarely: most tests are over before there is anything to collect.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

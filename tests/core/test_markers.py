@@ -19,8 +19,9 @@ MARKER = re.compile(r"\x00?(cloister\.(?:[a-z_.-]|\{\})+/\d+)")
 
 @cache
 def _trees() -> dict[str, ast.Module]:
-    paths = SOURCES.rglob("*.py")
-    return {path.relative_to(SOURCES).as_posix(): ast.parse(path.read_text("utf-8")) for path in paths}
+    """Return the modules in which a marker may be written."""
+    texts = {path.relative_to(SOURCES).as_posix(): path.read_text("utf-8") for path in SOURCES.rglob("*.py")}
+    return {name: ast.parse(text) for name, text in texts.items() if re.search(r"cloister\.\S+/", text)}
 
 
 def _literals(tree: ast.AST) -> Iterator[str]:
